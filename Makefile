@@ -1,0 +1,82 @@
+# Every target sets up what it needs in .venv; nothing outside this folder is touched.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
+# The same files, interpreted: src comes before the compiled package that .venv holds.
+PURE := PYTHONPATH=src
+
+.PHONY: help
+help: ## Explain the targets
+	@echo "semcast: make demo to see it work, make test to check it. All targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: preflight
+preflight:
+	@$(PYTHON) tools/preflight.py
+
+$(VENV)/.deps: constraints.txt pyproject.toml | preflight
+	@echo "Setting up $(VENV) (first time: a minute or two) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python tools/requirements.py pyproject.toml dev > $(VENV)/requirements.txt
+	@$(PIP) install -c constraints.txt -r $(VENV)/requirements.txt
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.deps $(SOURCES)
+	@echo "Compiling semcast into $(VENV) ..."
+	@rm -rf build
+	@$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.installed ## Set up .venv and compile
+
+.PHONY: demo
+demo: setup ## Show what semcast does, in a minute
+	@$(BIN)/semcast demo
+
+.PHONY: test
+test: setup ## Run the tests; the core's on both builds, compiled and interpreted
+	@echo "== everything, compiled"
+	@$(BIN)/python -m pytest -q
+	@echo "== the core, interpreted"
+	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/test_build.py
+
+.PHONY: check
+check: $(VENV)/.deps ## Lint, types, import order
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(PURE) $(BIN)/mypy
+	@$(PURE) $(BIN)/lint-imports
+
+.PHONY: coverage
+coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
+	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
+
+.PHONY: bench
+bench: setup ## Time the hot path, compiled and interpreted, in one run
+	@$(BIN)/python -m bench
+
+.PHONY: fuzz
+fuzz: setup ## Fuzz the decoder, guided by coverage, for FUZZ_SECONDS (60)
+	@$(PIP) install -c constraints.txt atheris
+	@$(PURE) $(BIN)/python tests/fuzz_wire.py -max_total_time=$${FUZZ_SECONDS:-60}
+
+.PHONY: docs
+docs: setup ## Build the documentation into docs/_build/html
+	@$(PURE) $(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+.PHONY: format
+format: $(VENV)/.deps ## Format the code
+	@$(BIN)/ruff check --fix-only -q .
+	@$(BIN)/ruff format -q .
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made
+	@rm -rf $(VENV) build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Compile the hot rooms with mypyc; everything else about the build is in pyproject.toml.
+
+SEMCAST_PURE=1 leaves the compiler out: the same files then run interpreted.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import setup
+
+ROOMS = ("obsolescence", "wire", "protocol")
+# These call OpenSSL or only hold names: nothing to gain from compiling them.
+LEFT_INTERPRETED = {"__init__.py", "keys.py", "seal.py"}
+
+
+def compiled_files() -> list[str]:
+    package = Path("src/semcast")
+    files = [package / "ids.py"]
+    for room in ROOMS:
+        files += sorted((package / room).rglob("*.py"))
+    return [str(path) for path in files if path.name not in LEFT_INTERPRETED]
+
+
+def require_compiler() -> None:
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not (shutil.which(compiler) or shutil.which("cc") or shutil.which("gcc")):
+        sys.exit(
+            "semcast: no C compiler found; install one (Debian: apt-get install gcc libc6-dev) "
+            "or build without it: SEMCAST_PURE=1"
+        )
+    if not header.exists():
+        sys.exit(
+            "semcast: Python.h not found; install the headers (Debian: apt-get install "
+            "python3-dev) or build without a compiler: SEMCAST_PURE=1"
+        )
+
+
+if os.environ.get("SEMCAST_PURE", "0") not in ("", "0"):
+    setup()
+else:
+    require_compiler()
+    from mypyc.build import mypycify
+
+    extensions = mypycify(compiled_files(), opt_level="3", debug_level="0")
+    if sys.platform != "win32":
+        for extension in extensions:
+            # Nobody replaces our functions at load time, so the compiler may inline them.
+            extension.extra_compile_args.append("-fno-semantic-interposition")
+    setup(ext_modules=extensions)

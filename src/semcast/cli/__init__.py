@@ -1,0 +1,110 @@
+"""The command line: arguments in, an exit code out. One file per command.
+
+    0    fine
+    1    a check found a violation
+    2    bad input: one line on stderr says what and why
+    130  interrupted
+
+To add a command, write it in its own file and register it below. Import inside the command
+whatever only that command needs: every start of `semcast` pays for the imports of this file.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from semcast.cli import (
+    demo,
+    model_propagation,
+    model_purge,
+    model_stability,
+    model_trigger,
+    profile,
+)
+from semcast.cli._errors import exit_code_of
+
+PROGRAM: Final = "semcast"
+
+app = typer.Typer(
+    name=PROGRAM,
+    help="Semantically reliable multicast: one slow reader slows nobody, "
+    "and nothing that still matters is lost.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+model_app = typer.Typer(
+    help="What to expect before anything is run: the closed forms of the papers.",
+    short_help="What to expect, by the papers' closed forms.",
+    rich_markup_mode=None,
+)
+model_app.command("purge", short_help="Purge ratio, throughput and the buffer it takes.")(
+    model_purge.purge
+)
+model_app.command("stability", short_help="Rounds and messages of five stability protocols.")(
+    model_stability.stability
+)
+model_app.command("trigger", short_help="When to start a stability round.")(model_trigger.trigger)
+model_app.command("propagation", short_help="Messages and delay of ordered multicasts.")(
+    model_propagation.propagation
+)
+app.command("demo", short_help="Watch one slow reader under four policies.")(demo.demo)
+app.add_typer(model_app, name="model")
+app.command("profile", short_help="How far apart a trace's messages and replacements are.")(
+    profile.profile
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and say how it went; never raises for a user's mistake."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = typer.main.get_command(app)
+    return exit_code_of(
+        lambda: command.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
+    )
+
+
+def version_line() -> str:
+    """For instance: semcast 0.1.0 (compiled, CPython 3.11.7)."""
+    import platform
+
+    import semcast
+    from semcast import ids
+
+    build = "interpreted" if (ids.__file__ or "").endswith(".py") else "compiled"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{PROGRAM} {semcast.__version__} ({build}, {python})"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(version_line())
+        raise typer.Exit
+
+
+def _help_if_alone(context: typer.Context) -> None:
+    """A group named without a command explains itself."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and whether the core is compiled, then exit.",
+        ),
+    ] = False,
+) -> None:
+    _help_if_alone(context)
+
+
+@model_app.callback(invoke_without_command=True)
+def _model(context: typer.Context) -> None:
+    _help_if_alone(context)

@@ -1,0 +1,43 @@
+"""Results out: one JSON object for programs, tables and sentences for people."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+]
+
+
+def print_json(result: Mapping[str, object]) -> None:
+    print(json.dumps(result, indent=2, allow_nan=False))
+
+
+def null_if_unlimited(value: float) -> float | None:
+    """JSON has no infinity."""
+    return None if math.isinf(value) else value
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The first column names the row; the others are numbers, set to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for at, column in enumerate(columns):
+        table.add_column(column, justify="right" if at else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def print_words(*sentences: str) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for sentence in sentences:
+        console.print(sentence, markup=False)

@@ -1,0 +1,63 @@
+"""Every exception that semcast raises on purpose.
+
+    SemcastError
+    ├── LocalProtocolError        your call cannot be done; nothing was changed
+    │   ├── ConfigError           a setting is out of range or contradicts another
+    │   ├── MessageTooLargeError  the payload exceeds message_bytes_max
+    │   └── WindowFullError       buffers are full and nothing in them is replaced: wait, then retry
+    ├── RemoteProtocolError       a peer's bytes make no sense; drop them, count them, go on
+    │   ├── SealError             not sealed with a key of ours, or altered on the way
+    │   └── ReplayError           a datagram seen before, too old to tell, or of an earlier life
+    └── InputError                a file or an option a user gave cannot be used
+
+Numbers that an error's text mentions are attributes of it too.
+"""
+
+
+class SemcastError(Exception):
+    """Base of all the errors below."""
+
+
+class LocalProtocolError(SemcastError):
+    """The caller asked for something that cannot be done; nothing was changed."""
+
+
+class ConfigError(LocalProtocolError):
+    """A setting is out of range or contradicts another."""
+
+
+class MessageTooLargeError(LocalProtocolError):
+    """The message exceeds the configured limit and was not sent."""
+
+    def __init__(self, size_bytes: int, bytes_max: int) -> None:
+        super().__init__(
+            f"message of {size_bytes} bytes exceeds the limit of {bytes_max}; "
+            "send less or raise message_bytes_max on every member"
+        )
+        self.size_bytes = size_bytes
+        self.bytes_max = bytes_max
+
+
+class WindowFullError(LocalProtocolError):
+    """No room, and nothing waiting is replaced: back-pressure, not loss."""
+
+    def __init__(self, text: str, held: int, window_max: int) -> None:
+        super().__init__(text)
+        self.held = held
+        self.window_max = window_max
+
+
+class RemoteProtocolError(SemcastError):
+    """Bytes from the network that no correct peer sends; they were ignored."""
+
+
+class SealError(RemoteProtocolError):
+    """The datagram was not sealed with a key of this group, or was altered on the way."""
+
+
+class ReplayError(RemoteProtocolError):
+    """The packet number was seen before, is too old to tell, or belongs to an earlier life."""
+
+
+class InputError(SemcastError):
+    """A file or an option given by a user cannot be used."""

@@ -1,0 +1,51 @@
+"""Small value types that every room shares. Knows nothing of anything else."""
+
+from typing import Final, Protocol, final
+
+from mypy_extensions import i64, mypyc_attr
+
+# Sequence numbers count a source's messages from 1; 0 means "none yet".
+SEQ_MAX: Final = (1 << 62) - 1
+# Ids of groups, senders and incarnations: small enough to be native integers in compiled code.
+ID_MAX: Final = (1 << 62) - 1
+
+
+class RandomStream(Protocol):
+    """What the core needs of a seeded stream; `random.Random` is one."""
+
+    def randrange(self, stop: int, /) -> int: ...
+    def random(self) -> float: ...
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Source:
+    """One life of one sender: the stream in which sequence numbers count.
+
+    A member that crashes and comes back is the same sender with a larger incarnation, and so
+    another source: nothing of the two is ever mixed.
+    """
+
+    def __init__(self, sender: i64, incarnation: i64) -> None:
+        self.sender: Final[i64] = sender
+        self.incarnation: Final[i64] = incarnation
+        self._hash: Final = hash((sender, incarnation))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Source):
+            return NotImplemented
+        return self.sender == other.sender and self.incarnation == other.incarnation
+
+    def __lt__(self, other: "Source") -> bool:
+        if self.sender != other.sender:
+            return self.sender < other.sender
+        return self.incarnation < other.incarnation
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Source({self.sender:x}.{self.incarnation:x})"
+
+    def __reduce__(self) -> tuple[type["Source"], tuple[int, int]]:
+        return Source, (self.sender, self.incarnation)

@@ -1,0 +1,225 @@
+"""Taggers: what an application says of a message becomes its annotation.
+
+In goes `replaces` (a key, several keys, predecessors, everything before, a ranked key, or
+nothing); out comes an `Annotation`. Memory is bounded by k whatever number of keys goes by: a key
+not used for k messages could not be expressed anyway. No mark means never obsolete.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from semcast.errors import LocalProtocolError
+from semcast.ids import SEQ_MAX
+from semcast.obsolescence.bitmap import K_DEFAULT, Closure
+
+KEY_BYTES_MAX: Final = 255
+KEYS_MAX: Final = 64
+RANK_MAX: Final = SEQ_MAX
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Replaces every earlier message whose keys are all among these.
+
+    A message about `a` and `b` is not replaced by one about `a` alone: what it says of `b` still
+    matters.
+    """
+
+    names: tuple[str | bytes, ...]
+
+
+@dataclass(frozen=True)
+class Predecessors:
+    """Replaces these earlier messages of the same sender, by sequence number."""
+
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AllButLast:
+    """A k-stubborn channel (OBS §3.1): replaces all earlier messages but the last `kept`−1.
+
+    With this message, the last `kept` remain reliable.
+    """
+
+    kept: int
+
+
+# A stubborn channel: each message replaces everything before it (SRM §3.1).
+EVERYTHING: Final = AllButLast(1)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Replaces messages of the same key with a smaller rank, whoever sent them."""
+
+    key: str | bytes
+    rank: int
+
+
+Replaces: TypeAlias = str | bytes | Keys | Predecessors | AllButLast | Ranked | None
+
+
+@final
+class Annotation:
+    """What travels with a message so that any buffer can tell what it replaces."""
+
+    def __init__(self, bitmap: int, key: bytes, rank: int = 0, ranked: bool = False) -> None:
+        self.bitmap = bitmap
+        self.key = key
+        self.rank = rank
+        self.ranked = ranked
+
+    def __repr__(self) -> str:
+        if self.ranked:
+            return f"Annotation(key={self.key!r}, rank={self.rank})"
+        return f"Annotation(bitmap={self.bitmap:#x}, key={self.key!r})"
+
+
+def as_key(name: str | bytes) -> bytes:
+    """The bytes of a key, checked."""
+    key = name.encode() if isinstance(name, str) else name
+    if not 1 <= len(key) <= KEY_BYTES_MAX:
+        raise LocalProtocolError(
+            f"key of {len(key)} bytes; a key has from 1 to {KEY_BYTES_MAX} bytes"
+        )
+    return key
+
+
+@final
+class Tagger:
+    """Annotates the messages of one source, in the order of their sequence numbers.
+
+    `function`, if given, decides from the payload what a message replaces whenever the caller
+    says nothing.
+    """
+
+    def __init__(
+        self, k: int = K_DEFAULT, function: Callable[[bytes], Replaces] | None = None
+    ) -> None:
+        self._closure: Final = Closure(k)
+        self._function: Final = function
+        self.k: Final[int] = self._closure.k
+        # INV-KEYS: _last names exactly the key sets whose last use is among the last k messages,
+        # and _named[s % k] is the one that message s used; so both hold at most k names.
+        self._last: Final[dict[bytes | frozenset[bytes], int]] = {}
+        self._named: Final[list[bytes | frozenset[bytes] | None]] = [None] * max(k, 1)
+        # What the last message changed, so that it can be taken back.
+        self._forgotten: bytes | frozenset[bytes] | None = None
+        self._named_out: bytes | frozenset[bytes] | None = None
+        self._last_before = 0
+
+    def tag(self, seq: int, replaces: Replaces = None, payload: bytes = b"") -> Annotation:
+        """The annotation of the next message; a bad call raises and changes nothing."""
+        if replaces is None and self._function is not None:
+            replaces = self._function(payload)
+        if isinstance(replaces, (str, bytes)):
+            key = as_key(replaces)
+            return Annotation(self.tag_key(seq, key), key)
+        if replaces is None:
+            bitmap = self._closure.add_none(seq)
+        elif isinstance(replaces, Ranked):
+            return self._tag_ranked(seq, replaces)
+        elif isinstance(replaces, Keys):
+            return self._tag_keys(seq, replaces)
+        elif isinstance(replaces, Predecessors):
+            bitmap = self._closure.add(seq, _direct(seq, self.k, replaces))
+        elif isinstance(replaces, AllButLast):
+            bitmap = self._closure.add(seq, _all_but(seq, self.k, replaces.kept))
+        else:
+            raise LocalProtocolError(
+                f"replaces={replaces!r}; say a key, Keys, Predecessors, AllButLast, Ranked or None"
+            )
+        self._remember(seq, None)
+        return Annotation(bitmap, b"")
+
+    def tag_key(self, seq: int, key: bytes) -> int:
+        """The bitmap of the next message, which replaces the last one of the same key."""
+        last = self._last.get(key, 0)
+        bitmap = self._closure.add_one(seq, last) if last > 0 else self._closure.add_none(seq)
+        self._remember(seq, key, last)
+        return bitmap
+
+    def take_back(self) -> None:
+        """The last message was not sent after all; only one can be taken back."""
+        seq = self._closure.seq
+        self._closure.take_back()
+        if self.k == 0:
+            return
+        name = self._named[seq % self.k]
+        if name is not None:
+            if self._last_before > 0:
+                self._last[name] = self._last_before
+            else:
+                del self._last[name]
+        self._named[seq % self.k] = self._named_out
+        if self._forgotten is not None:
+            self._last[self._forgotten] = seq - self.k
+
+    @property
+    def names_held(self) -> int:
+        """How many keys and key sets are remembered; never more than k."""
+        return len(self._last)
+
+    def _tag_ranked(self, seq: int, replaces: Ranked) -> Annotation:
+        key = as_key(replaces.key)
+        if not -RANK_MAX <= replaces.rank <= RANK_MAX:
+            raise LocalProtocolError(f"rank {replaces.rank} is outside ±{RANK_MAX}")
+        self._closure.add_none(seq)
+        self._remember(seq, None)
+        return Annotation(0, key, replaces.rank, True)
+
+    def _tag_keys(self, seq: int, replaces: Keys) -> Annotation:
+        if not 1 <= len(replaces.names) <= KEYS_MAX:
+            raise LocalProtocolError(f"{len(replaces.names)} keys; say from 1 to {KEYS_MAX}")
+        names = frozenset([as_key(name) for name in replaces.names])
+        if len(names) == 1:
+            key = next(iter(names))
+            return Annotation(self.tag_key(seq, key), key)
+        direct = 0
+        for name, last in self._last.items():
+            # A name used last k messages ago is about to be forgotten, but still has its bit.
+            covered = name in names if isinstance(name, bytes) else name <= names
+            if covered:
+                direct |= 1 << (seq - last - 1)
+        bitmap = self._closure.add(seq, direct)
+        self._remember(seq, names, self._last.get(names, 0))
+        return Annotation(bitmap, b"")
+
+    def _remember(self, seq: int, name: bytes | frozenset[bytes] | None, last: int = 0) -> None:
+        if self.k == 0:
+            return
+        place = seq % self.k
+        self._named_out = self._named[place]
+        self._forgotten = None
+        if name is not None:
+            self._last_before = last
+            self._last[name] = seq
+        out = self._named_out
+        if out is not None and self._last[out] == seq - self.k:
+            del self._last[out]
+            self._forgotten = out
+        self._named[place] = name
+
+
+def _direct(seq: int, k: int, replaces: Predecessors) -> int:
+    direct = 0
+    for replaced in replaces.seqs:
+        if not 1 <= replaced < seq:
+            raise LocalProtocolError(
+                f"message {seq} cannot replace message {replaced}; "
+                f"predecessors are numbered 1 to {seq - 1}"
+            )
+        if seq - replaced <= k:
+            direct |= 1 << (seq - replaced - 1)
+    return direct
+
+
+def _all_but(seq: int, k: int, kept: int) -> int:
+    if kept < 1:
+        raise LocalProtocolError(f"kept={kept}; a k-stubborn channel keeps at least 1 message")
+    reach = min(k, seq - 1)
+    if kept > reach:
+        return 0
+    return ((1 << reach) - 1) & ~((1 << (kept - 1)) - 1)

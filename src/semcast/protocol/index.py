@@ -1,0 +1,79 @@
+"""The semantic index of one source in one buffer: from sequence numbers to slots.
+
+SRM §5.3 keeps the latest messages of each sender as a bitmap. Here each bit is a cell of a ring
+that names the slot, so that a hit is found by one look. The ring follows the newest message and
+grows with what is held; the few held messages that it leaves behind (unmarked ones at the head of
+a purged stream) go to a dictionary, so that memory follows what is held, not how far apart it is.
+"""
+
+from typing import Final, final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+_NONE: Final = -1
+_CELLS_MIN: Final = 64
+
+
+@final
+class SeqIndex:
+    """Finds the slot of a sequence number."""
+
+    def __init__(self) -> None:
+        # INV-RING: for every seq in [_base, _base + _mask], _cells[seq & _mask] is its slot or -1;
+        # earlier ones are in _far; later ones are not held.
+        self._base: i64 = 0
+        self._mask: i64 = _CELLS_MIN - 1
+        self._cells = vec[i64]([_NONE] * _CELLS_MIN)
+        self._far: Final[dict[int, int]] = {}
+        self.count: i64 = 0
+
+    def get(self, seq: i64) -> i64:
+        """The slot of `seq`, or -1."""
+        if seq < self._base:
+            return self._far.get(seq, _NONE) if self._far else _NONE
+        if seq > self._base + self._mask:
+            return _NONE
+        return self._cells[seq & self._mask]
+
+    def put(self, seq: i64, slot: i64) -> None:
+        """Add a seq that is not there yet."""
+        if seq < self._base:
+            self._far[seq] = slot
+        else:
+            if seq > self._base + self._mask:
+                self._follow(seq)
+            self._cells[seq & self._mask] = slot
+        self.count += 1
+
+    def remove(self, seq: i64) -> None:
+        """Remove a seq that is there."""
+        if seq < self._base:
+            del self._far[seq]
+        else:
+            self._cells[seq & self._mask] = _NONE
+        self.count -= 1
+
+    def _follow(self, seq: i64) -> None:
+        """Make `seq` fall into the ring: move it on by half its size, or more, or double it."""
+        base = max(self._base + (self._mask + 1) // 2, seq - self._mask)
+        # At a quarter full, growing costs no more memory than the dictionary would.
+        if self.count * 4 > self._mask and base <= self._base + self._mask:
+            self._double()
+            if seq <= self._base + self._mask:
+                return
+            base = max(self._base + (self._mask + 1) // 2, seq - self._mask)
+        for left in range(self._base, min(base, self._base + self._mask + 1)):
+            slot = self._cells[left & self._mask]
+            if slot != _NONE:
+                self._far[left] = slot
+                self._cells[left & self._mask] = _NONE
+        self._base = base
+
+    def _double(self) -> None:
+        old = self._cells
+        mask = self._mask
+        self._mask = 2 * mask + 1
+        self._cells = vec[i64]([_NONE] * (self._mask + 1))
+        for seq in range(self._base, self._base + mask + 1):
+            self._cells[seq & self._mask] = old[seq & mask]

@@ -1,0 +1,96 @@
+"""The sending side of a member: number, tag, retain, pack.
+
+Payloads and what they replace go in; the frames of datagrams come out. The retransmission buffer
+is the send queue too: a cursor says what was not sent yet, so that a message purged before its
+turn is never sent, and a large one is sent whole or not at all. Knows nothing of receivers.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.errors import MessageTooLargeError, WindowFullError
+from semcast.ids import Source
+from semcast.obsolescence.tagger import Replaces, Tagger, as_key
+from semcast.protocol.buffer import PurgingBuffer, Verdict
+from semcast.wire.encode import FrameWriter
+from semcast.wire.fragment import fragments_of
+from semcast.wire.limits import Limits
+from semcast.wire.message import Message
+
+_STORED: Final = Verdict.STORED
+
+
+@final
+class Sender:
+    """Multicasts the messages of one source."""
+
+    def __init__(
+        self, source: Source, tagger: Tagger, retained: PurgingBuffer, limits: Limits
+    ) -> None:
+        self.source: Final = source
+        self._tagger: Final = tagger
+        self._retained: Final = retained
+        self._limits: Final = limits
+        self._payload_bytes_max: Final[i64] = limits.message_bytes_max
+        self._writer: Final = FrameWriter(source, limits.frames_bytes_max)
+        # The number of the last message multicast, and of the last one packed (or passed over).
+        self.seq: i64 = 0
+        self._packed: i64 = 0
+
+    def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+        """Accept one message, or raise and change nothing."""
+        if len(payload) > self._payload_bytes_max:
+            raise MessageTooLargeError(len(payload), self._payload_bytes_max)
+        seq = self.seq + 1
+        if isinstance(replaces, (str, bytes)):
+            key = as_key(replaces)
+            bitmap = self._tagger.tag_key(seq, key)
+            message = Message(self.source, seq, key + payload, len(key), bitmap, 0, False, now_ns)
+        else:
+            mark = self._tagger.tag(seq, replaces, payload)
+            body = mark.key + payload if mark.key else payload
+            message = Message(
+                self.source, seq, body, len(mark.key), mark.bitmap, mark.rank, mark.ranked, now_ns
+            )
+        if self._retained.insert(message) is not _STORED:
+            self._tagger.take_back()
+            raise WindowFullError(
+                f"send window full: {self._retained.held} messages held "
+                f"({self._retained.held_bytes} bytes), none replaced; wait until the group has "
+                "received more, or raise messages_max",
+                self._retained.held,
+                self._retained.config.messages_max,
+            )
+        self.seq = seq
+        return message
+
+    def multicast_many(self, payloads: list[bytes], replaces: list[Replaces], now_ns: i64) -> None:
+        """Accept these in order; when the window fills up, the error says so and `seq` how far."""
+        for at in range(len(payloads)):
+            self.multicast(payloads[at], replaces[at], now_ns)
+
+    def frames_to_send(self) -> list[bytes]:
+        """The frames of as many datagrams as it takes to send what was not sent yet."""
+        out: list[bytes] = []
+        while self._packed < self.seq:
+            self._packed += 1
+            message = self._retained.get(self.source, self._packed)
+            if message is None:
+                continue
+            if self._writer.add_message(message):
+                continue
+            if len(self._writer) > 0:
+                out.append(self._writer.take())
+            if not self._writer.add_message(message):
+                self._pack_fragments(message, out)
+        if len(self._writer) > 0:
+            out.append(self._writer.take())
+        return out
+
+    def _pack_fragments(self, message: Message, out: list[bytes]) -> None:
+        for fragment in fragments_of(message, self._limits):
+            if not self._writer.add_fragment(fragment):
+                out.append(self._writer.take())
+                added = self._writer.add_fragment(fragment)
+                assert added, "a fragment fits an empty datagram"

@@ -1,0 +1,264 @@
+"""Bytes into frames: any bytes decode, or raise RemoteProtocolError; nothing else.
+
+Frames of one opened datagram go in; messages and control frames come out. Nothing is allocated
+from a length that was not checked against what is really there: each message and each row takes
+at least as many bytes of the datagram as it is read from.
+"""
+
+from typing import Final, final
+
+from librt.strings import read_i16_le, read_i32_le, read_i64_le
+from mypy_extensions import i64, mypyc_attr
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import ID_MAX, SEQ_MAX, Source
+from semcast.wire.frames import (
+    WHOLE_HEAD_BYTES,
+    COVERED,
+    DATA,
+    FRAGMENT,
+    FRAGMENT_HEAD_BYTES,
+    FRAME_HEAD_BYTES,
+    NAK,
+    RANKED,
+    RECORD_HEAD_BYTES,
+    RELAYED,
+    RUN_HEAD_BYTES,
+    SAFETY,
+    SOURCE_BYTES,
+    STABILITY,
+    WORDS_MAX,
+    ControlFrame,
+    Covered,
+    Fragment,
+    Nak,
+    Progress,
+    Vector,
+)
+from semcast.wire.message import Message
+
+_RANK_MAX: Final = SEQ_MAX
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Decoded:
+    """What one datagram held. Frames of unknown type were skipped and only counted."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.control: list[ControlFrame] = []
+        self.unknown_frames: i64 = 0
+
+
+@final
+class Decoder:
+    """Decodes the frames of datagrams. Remembers sources, so that equal ones are identical."""
+
+    def __init__(self, sources_max: int = 4096) -> None:
+        self._sources: Final[dict[tuple[int, int], Source]] = {}
+        self._sources_max: Final = sources_max
+
+    def decode(self, frames: bytes, source: Source) -> Decoded:
+        """All frames of one datagram that `source` sent."""
+        decoded = Decoded()
+        size: i64 = len(frames)
+        at: i64 = 0
+        while at < size:
+            if size - at < FRAME_HEAD_BYTES:
+                raise RemoteProtocolError(f"frame head cut short at byte {at} of {size}")
+            head = i64(read_i32_le(frames, at)) & 0xFFFFFFFF
+            kind = head & 0xFF
+            flags = (head >> 8) & 0xFF
+            at += FRAME_HEAD_BYTES
+            end = at + (head >> 16)
+            if end > size:
+                raise RemoteProtocolError(
+                    f"frame of type {kind:#x} says {end - at} bytes, {size - at} are left"
+                )
+            if kind == DATA:
+                self._run(frames, at, end, flags, source, decoded.messages)
+            elif kind == FRAGMENT:
+                decoded.control.append(self._fragment(frames, at, end, flags, source))
+            elif kind == NAK:
+                decoded.control.append(self._nak(frames, at, end))
+            elif kind == COVERED:
+                decoded.control.append(self._covered(frames, at, end))
+            elif kind in (STABILITY, SAFETY):
+                decoded.control.append(self._vector(frames, at, end, kind == SAFETY))
+            else:
+                decoded.unknown_frames += 1
+            at = end
+        return decoded
+
+    def _run(
+        self, data: bytes, at: i64, end: i64, flags: i64, source: Source, out: list[Message]
+    ) -> None:
+        if flags & RELAYED:
+            source = self._source(data, at, end)
+            at += SOURCE_BYTES
+        if end - at < RUN_HEAD_BYTES:
+            raise RemoteProtocolError("run of messages cut short in its head")
+        base_seq = read_i64_le(data, at)
+        base_ns = read_i64_le(data, at + 8)
+        if base_seq < 1 or base_seq > SEQ_MAX - 0xFFFF or base_ns < 0 or base_ns > SEQ_MAX:
+            raise RemoteProtocolError(f"run starts at seq {base_seq}, time {base_ns}")
+        at += RUN_HEAD_BYTES
+        while at < end:
+            if end - at < RECORD_HEAD_BYTES:
+                raise RemoteProtocolError("message head cut short")
+            head = read_i64_le(data, at)
+            sent_delta = i64(read_i32_le(data, at + 8)) & 0xFFFFFFFF
+            ranked = (head & RANKED) != 0
+            key_len = (head >> 8) & 0xFF
+            words = (head >> 48) & 0xFF
+            body_len = (head >> 16) & 0xFFFF
+            body_at = at + RECORD_HEAD_BYTES + words * 8
+            if ranked:
+                body_at += 8
+            if body_at + body_len > end:
+                raise RemoteProtocolError("message cut short")
+            # Bits that version 1 does not define would change the meaning: refuse, not guess.
+            if head & 0xFE or head >> 56 or words > WORDS_MAX or key_len > body_len:
+                raise RemoteProtocolError(f"message with unknown flags or sizes: {head:#x}")
+            bitmap, rank = _mark(data, at + RECORD_HEAD_BYTES, words, ranked)
+            out.append(
+                Message(
+                    source,
+                    base_seq + ((head >> 32) & 0xFFFF),
+                    data[body_at : body_at + body_len],
+                    key_len,
+                    bitmap,
+                    rank,
+                    ranked,
+                    base_ns + sent_delta,
+                )
+            )
+            at = body_at + body_len
+
+    def _fragment(self, data: bytes, at: i64, end: i64, flags: i64, source: Source) -> Fragment:
+        if flags & RELAYED:
+            source = self._source(data, at, end)
+            at += SOURCE_BYTES
+        if end - at <= FRAGMENT_HEAD_BYTES:
+            raise RemoteProtocolError("fragment cut short or empty")
+        seq = _seq(data, at)
+        place = i64(read_i32_le(data, at + 8)) & 0xFFFFFFFF
+        index = place & 0xFFFF
+        count = place >> 16
+        if index >= count:
+            raise RemoteProtocolError(f"fragment {index} of {count}")
+        return Fragment(source, seq, index, count, data[at + FRAGMENT_HEAD_BYTES : end])
+
+    def _nak(self, data: bytes, at: i64, end: i64) -> Nak:
+        source = self._source(data, at, end)
+        ranges = []
+        for row in _rows(at + SOURCE_BYTES, end, 16, "NAK"):
+            first = _seq(data, row)
+            last = _seq(data, row + 8)
+            if last < first:
+                raise RemoteProtocolError(f"NAK for seq {first} to {last}")
+            ranges.append((int(first), int(last)))
+        return Nak(source, ranges)
+
+    def _covered(self, data: bytes, at: i64, end: i64) -> Covered:
+        source = self._source(data, at, end)
+        covers = []
+        for row in _rows(at + SOURCE_BYTES, end, 32, "COVERED"):
+            by_source = self._source(data, row + 8, end)
+            covers.append((int(_seq(data, row)), by_source, int(_seq(data, row + 24))))
+        return Covered(source, covers)
+
+    def _vector(self, data: bytes, at: i64, end: i64, safety: bool) -> Vector:
+        if end - at < 10:
+            raise RemoteProtocolError("vector cut short")
+        round_number = read_i64_le(data, at)
+        if round_number < 0 or round_number > SEQ_MAX:
+            raise RemoteProtocolError(f"vector of round {round_number}")
+        voters_len = i64(read_i16_le(data, at + 8)) & 0xFFFF
+        rows_at = at + 10 + voters_len
+        if rows_at > end:
+            raise RemoteProtocolError("vector cut short in its voters")
+        voters = int.from_bytes(data[at + 10 : rows_at], "little")
+        rows = [
+            Progress(
+                self._source(data, row, end),
+                _count(data, row + 16),
+                _count(data, row + 24),
+                _count(data, row + 32),
+            )
+            for row in _rows(rows_at, end, 40, "vector")
+        ]
+        return Vector(safety, round_number, voters, rows)
+
+    def _source(self, data: bytes, at: i64, end: i64) -> Source:
+        if end - at < SOURCE_BYTES:
+            raise RemoteProtocolError("source cut short")
+        sender = read_i64_le(data, at)
+        incarnation = read_i64_le(data, at + 8)
+        if sender < 0 or sender > ID_MAX or incarnation < 0 or incarnation > ID_MAX:
+            raise RemoteProtocolError(f"source {sender:#x}.{incarnation:#x} is out of range")
+        known = self._sources.get((sender, incarnation))
+        if known is None:
+            known = Source(sender, incarnation)
+            if len(self._sources) < self._sources_max:
+                self._sources[(sender, incarnation)] = known
+        return known
+
+
+def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64) -> Message:
+    """A message put together from its fragments."""
+    size: i64 = len(whole)
+    if size < WHOLE_HEAD_BYTES:
+        raise RemoteProtocolError("fragmented message cut short")
+    head = i64(read_i32_le(whole, 0)) & 0xFFFFFFFF
+    sent_ns = read_i64_le(whole, 4)
+    ranked = (head & RANKED) != 0
+    key_len = (head >> 8) & 0xFF
+    words = (head >> 16) & 0xFF
+    body_at = WHOLE_HEAD_BYTES + words * 8
+    if ranked:
+        body_at += 8
+    payload_len = size - body_at - key_len
+    if head & 0xFE or head >> 24 or words > WORDS_MAX:
+        raise RemoteProtocolError(f"fragmented message with unknown flags or sizes: {head:#x}")
+    if payload_len < 0 or payload_len > message_bytes_max or sent_ns < 0 or sent_ns > SEQ_MAX:
+        raise RemoteProtocolError(f"fragmented message of {size} bytes does not add up")
+    bitmap, rank = _mark(whole, WHOLE_HEAD_BYTES, words, ranked)
+    return Message(source, seq, whole[body_at:], key_len, bitmap, rank, ranked, sent_ns)
+
+
+def _mark(data: bytes, at: i64, words: i64, ranked: bool) -> tuple[int, i64]:
+    """Bitmap and rank; the caller checked that they are there."""
+    bitmap = 0
+    if words == 1:
+        word = read_i64_le(data, at)
+        bitmap = int(word) if word >= 0 else int(word) + (1 << 64)
+    elif words > 1:
+        bitmap = int.from_bytes(data[at : at + words * 8], "little")
+    rank: i64 = 0
+    if ranked:
+        rank = read_i64_le(data, at + words * 8)
+        if rank < -_RANK_MAX or rank > _RANK_MAX:
+            raise RemoteProtocolError(f"rank {rank} is out of range")
+    return bitmap, rank
+
+
+def _rows(at: i64, end: i64, size: i64, what: str) -> range:
+    if at > end or (end - at) % size:
+        raise RemoteProtocolError(f"{what} frame has {end - at} bytes for rows of {size}")
+    return range(at, end, size)
+
+
+def _seq(data: bytes, at: i64) -> i64:
+    seq = read_i64_le(data, at)
+    if seq < 1 or seq > SEQ_MAX:
+        raise RemoteProtocolError(f"seq {seq} is out of range")
+    return seq
+
+
+def _count(data: bytes, at: i64) -> i64:
+    seq = read_i64_le(data, at)
+    if seq < 0 or seq > SEQ_MAX:
+        raise RemoteProtocolError(f"seq {seq} is out of range")
+    return seq

@@ -1,0 +1,144 @@
+"""The frames of a datagram: their numbers, their layout, and the classes of all but DATA.
+
+Every frame starts with type (u8), flags (u8) and length (u16, of what follows). Integers are
+little-endian. A frame of unknown type is skipped by its length, so that newer members may speak
+to older ones.
+
+    0x01 DATA       a run of messages of one source; see below
+    0x02 FRAGMENT   seq i64 · index u16 · count u16 · piece bytes
+    0x03 NAK        sender i64 · incarnation i64 · then (first i64, last i64)*
+    0x04 COVERED    sender i64 · incarnation i64 · then (seq, by_sender, by_incarnation, by_seq)*
+    0x05 STABILITY  round i64 · voters u16 + bytes · then (sender, incarnation, agreed, lowest,
+    0x06 SAFETY     newest)*, each i64
+    0x10–0x1f membership, 0x20–0x2f order, 0x30–0x3f gossip: reserved
+
+DATA and FRAGMENT have flag RELAYED when the source is not the sender of the datagram; sender and
+incarnation of the source (i64 each) then come first. DATA goes on with base_seq i64 and
+base_sent_ns i64, then messages until its end, each:
+
+    flags u8 (RANKED) · key_len u8 · body_len u16 · seq_delta u16 · words u8 · 0 u8 ·
+    sent_delta_ns u32 · bitmap words×8 · [rank i64] · body: key, then payload
+
+A fragmented message is one such record in another form, cut into pieces:
+
+    flags u8 · key_len u8 · words u8 · 0 u8 · sent_ns i64 · bitmap words×8 · [rank i64] ·
+    body (the rest): key, then payload
+"""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from mypy_extensions import i64
+
+from semcast.ids import Source
+
+DATA: Final = 0x01
+FRAGMENT: Final = 0x02
+NAK: Final = 0x03
+COVERED: Final = 0x04
+STABILITY: Final = 0x05
+SAFETY: Final = 0x06
+
+FRAME_HEAD_BYTES: Final = 4
+RECORD_HEAD_BYTES: Final = 12
+WHOLE_HEAD_BYTES: Final = 12
+RUN_HEAD_BYTES: Final = 16
+SOURCE_BYTES: Final = 16
+FRAGMENT_HEAD_BYTES: Final = 12
+FRAGMENTS_MAX: Final = 0xFFFF
+WORDS_MAX: Final = 16
+# A voter is a bit; this bounds the members of a group.
+VOTERS_BYTES_MAX: Final = 0xFFFF
+
+# Flags of DATA and FRAGMENT frames.
+RELAYED: Final = 0x01
+# Flags of a message.
+RANKED: Final = 0x01
+
+
+@final
+@dataclass(init=False)
+class Fragment:
+    """One piece of a message too large for a datagram."""
+
+    source: Source
+    seq: i64
+    index: i64
+    count: i64
+    piece: bytes
+
+    def __init__(self, source: Source, seq: i64, index: i64, count: i64, piece: bytes) -> None:
+        self.source = source
+        self.seq = seq
+        self.index = index
+        self.count = count
+        self.piece = piece
+
+
+@final
+@dataclass(init=False)
+class Nak:
+    """Please send again every seq of `source` in these ranges, both ends included."""
+
+    source: Source
+    ranges: list[tuple[int, int]]
+
+    def __init__(self, source: Source, ranges: list[tuple[int, int]]) -> None:
+        self.source = source
+        self.ranges = ranges
+
+
+@final
+@dataclass(init=False)
+class Covered:
+    """These messages of `source` were purged: do not wait for them, but for their covers."""
+
+    source: Source
+    # (seq, the source and seq of the message that replaces it)
+    covers: list[tuple[int, Source, int]]
+
+    def __init__(self, source: Source, covers: list[tuple[int, Source, int]]) -> None:
+        self.source = source
+        self.covers = covers
+
+
+@final
+@dataclass(init=False)
+class Progress:
+    """One row of a vector: how far a source's messages got."""
+
+    source: Source
+    # Agreed in earlier rounds: everything up to here is stable (or safe).
+    agreed: i64
+    # The lowest that the voters of this round have.
+    lowest: i64
+    # The newest that anybody spoke of: a hint that the last message was lost (SRM §5.3).
+    newest: i64
+
+    def __init__(self, source: Source, agreed: i64, lowest: i64, newest: i64) -> None:
+        self.source = source
+        self.agreed = agreed
+        self.lowest = lowest
+        self.newest = newest
+
+
+@final
+@dataclass(init=False)
+class Vector:
+    """A round of stability or safety detection, as gossiped."""
+
+    # Whether it counts to f+1 votes instead of all (SRM §5.3).
+    safety: bool
+    round: i64
+    # Bit i: member i has voted in this round.
+    voters: int
+    rows: list[Progress]
+
+    def __init__(self, safety: bool, round: i64, voters: int, rows: list[Progress]) -> None:  # noqa: A002
+        self.safety = safety
+        self.round = round
+        self.voters = voters
+        self.rows = rows
+
+
+ControlFrame: TypeAlias = Fragment | Nak | Covered | Vector

@@ -1,0 +1,139 @@
+"""The datagram header: its fields in, 36 bytes out, and back.
+
+Knows the layout and nothing else: not keys, not frames, not whether a packet was seen before.
+All integers are little-endian.
+
+    offset  bytes
+         0      1  version (1)
+         1      1  suite: 0 plain, 1 AES-256-GCM, 2 ChaCha20-Poly1305
+         2      2  key id (0 when plain)
+         4      8  group id
+        12      8  sender id
+        20      8  incarnation
+        28      8  packet number, from 1, strictly increasing within a source
+        36      …  frames; ciphertext when sealed
+       end     16  AEAD tag, or 4 bytes of CRC-32 over everything before when plain
+"""
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from mypy_extensions import i64
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import ID_MAX, Source
+
+VERSION: Final = 1
+
+PLAIN: Final = 0
+AES_256_GCM: Final = 1
+CHACHA20_POLY1305: Final = 2
+SUITE_MAX: Final = 2
+
+HEADER_BYTES: Final = 36
+# Everything before the packet number is the same in all datagrams that one source seals with one
+# key; a source's key is derived from these bytes without the version (see seal.py).
+SOURCE_BYTES: Final = 28
+TAG_BYTES: Final = 16
+CRC_BYTES: Final = 4
+# The largest UDP payload over IPv4; nothing longer can have come off a socket.
+DATAGRAM_BYTES_MAX: Final = 65_507
+
+KEY_ID_MAX: Final = 0xFFFF
+PACKET_MAX: Final = (1 << 62) - 1
+
+
+def trailer_bytes(suite: int) -> int:
+    """How many bytes follow the frames: a tag, or the CRC of a plain datagram."""
+    return CRC_BYTES if suite == PLAIN else TAG_BYTES
+
+
+@final
+class Header:
+    """The fields of one datagram's header. Bytes become one only through `decode_header`."""
+
+    def __init__(self, suite: i64, key_id: i64, group: i64, source: Source, packet: i64) -> None:
+        assert 0 <= suite <= SUITE_MAX
+        assert 0 <= key_id <= KEY_ID_MAX
+        assert suite != PLAIN or key_id == 0
+        assert 0 <= group <= ID_MAX
+        assert 0 <= source.sender <= ID_MAX
+        assert 0 <= source.incarnation <= ID_MAX
+        assert 1 <= packet <= PACKET_MAX
+        self.suite: Final[i64] = suite
+        self.key_id: Final[i64] = key_id
+        self.group: Final[i64] = group
+        self.source: Final = source
+        self.packet: Final[i64] = packet
+
+    def encode(self) -> bytes:
+        """The 36 bytes that `decode_header` reads."""
+        writer = BytesWriter()
+        writer.append(VERSION)
+        writer.append(self.suite)
+        # Two bytes by hand: the 16-bit writer is signed, key ids are not.
+        writer.append(self.key_id & 0xFF)
+        writer.append(self.key_id >> 8)
+        write_i64_le(writer, self.group)
+        write_i64_le(writer, self.source.sender)
+        write_i64_le(writer, self.source.incarnation)
+        write_i64_le(writer, self.packet)
+        return writer.getvalue()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Header):
+            return NotImplemented
+        return self.encode() == other.encode()
+
+    def __hash__(self) -> int:
+        return hash(self.encode())
+
+    def __repr__(self) -> str:
+        return (
+            f"Header(suite={self.suite}, key_id={self.key_id}, group={self.group:x}, "
+            f"source={self.source!r}, packet={self.packet})"
+        )
+
+
+def decode_header(data: bytes) -> Header:
+    """The header at the start of `data`, or RemoteProtocolError if no correct peer sends it.
+
+    Says nothing about what follows the header, nor about who made it: that is what opening the
+    seal is for.
+    """
+    if len(data) < HEADER_BYTES:
+        raise RemoteProtocolError(
+            f"datagram of {len(data)} bytes is shorter than a header ({HEADER_BYTES}); ignored"
+        )
+    if data[0] != VERSION:
+        raise RemoteProtocolError(
+            f"datagram of version {data[0]}, but this semcast speaks version {VERSION}; "
+            "run the same version on every member"
+        )
+    suite: i64 = data[1]
+    key_id: i64 = data[2] | (data[3] << 8)
+    if suite > SUITE_MAX:
+        raise RemoteProtocolError(
+            f"datagram of unknown suite {suite}; suites go from 0 to {SUITE_MAX}"
+        )
+    if suite == PLAIN and key_id != 0:
+        raise RemoteProtocolError(f"plain datagram with key id {key_id}; plain ones have 0")
+    group: i64 = read_i64_le(data, 4)
+    sender: i64 = read_i64_le(data, 12)
+    incarnation: i64 = read_i64_le(data, 20)
+    packet: i64 = read_i64_le(data, 28)
+    # The integers on the wire are unsigned: one of 2^63 or more reads as negative here.
+    _require_range(group, "group id", 0)
+    _require_range(sender, "sender id", 0)
+    _require_range(incarnation, "incarnation", 0)
+    _require_range(packet, "packet number", 1)
+    return Header(suite, key_id, group, Source(sender, incarnation), packet)
+
+
+def _require_range(value: i64, name: str, low: i64) -> None:
+    """Refuse a field of the header outside low..2^62-1."""
+    if not low <= value <= ID_MAX:
+        unsigned = int(value) % (1 << 64)
+        raise RemoteProtocolError(
+            f"datagram with {name} {unsigned}; it goes from {low} to {ID_MAX}"
+        )

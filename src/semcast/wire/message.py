@@ -1,0 +1,61 @@
+"""A message as members handle it: its mark, its payload, and when it was multicast."""
+
+from typing import final
+
+from mypy_extensions import i64, mypyc_attr
+
+from semcast.ids import Source
+from semcast.obsolescence.relation import Mark
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Message(Mark):
+    """One multicast message; never changed once made."""
+
+    def __init__(
+        self,
+        source: Source,
+        seq: i64,
+        body: bytes,
+        key_len: i64 = 0,
+        bitmap: int = 0,
+        rank: i64 = 0,
+        ranked: bool = False,
+        sent_ns: i64 = 0,
+    ) -> None:
+        self.source = source
+        self.seq = seq
+        self.body = body
+        self.key_len = key_len
+        self.bitmap = bitmap
+        self.rank = rank
+        self.ranked = ranked
+        # When its source multicast it, on that source's clock; for measuring, never for deciding.
+        self.sent_ns = sent_ns
+
+    @property
+    def payload(self) -> bytes:
+        """What the application sent."""
+        return self.body[self.key_len :] if self.key_len > 0 else self.body
+
+    def __repr__(self) -> str:
+        about = f" {self.key!r}" if self.key_len else ""
+        return f"<Message {self.source!r}#{self.seq}{about} {len(self.body)} B>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (
+            self.source == other.source
+            and self.seq == other.seq
+            and self.bitmap == other.bitmap
+            and self.key_len == other.key_len
+            and self.rank == other.rank
+            and self.ranked == other.ranked
+            and self.sent_ns == other.sent_ns
+            and self.body == other.body
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.seq))
