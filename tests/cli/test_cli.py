@@ -126,7 +126,11 @@ def test_help_of_a_command_explains_every_option_and_gives_an_example(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_completion_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_completion_script_is_printed(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Otherwise typer looks for a shell among the parents of this process; there may be none.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     assert main(["--show-completion", shell]) == 0
     out = capsys.readouterr().out
     assert "_SEMCAST_COMPLETE" in out

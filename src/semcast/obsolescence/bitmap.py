@@ -47,12 +47,13 @@ class Closure:
         # INV-CLOSURE: _recent[s % k] is the closed bitmap of s, for the last k messages s.
         self._recent: Final[list[int]] = [0] * max(k, 1)
         self.seq = 0
-        # What the last message pushed out of _recent, so that it can be taken back.
-        self._pushed_out = 0
+        # What the last message pushed out of _recent, so that it can be taken back; -1: nothing
+        # to take back.
+        self._pushed_out = -1
 
     def add_none(self, seq: int) -> int:
         """The next message replaces nothing."""
-        self._check_next(seq)
+        self.check_next(seq)
         self._push(seq, 0)
         return 0
 
@@ -63,7 +64,7 @@ class Closure:
             raise LocalProtocolError(f"message {seq} cannot replace message {replaced}")
         if distance > self.k:
             return self.add_none(seq)
-        self._check_next(seq)
+        self.check_next(seq)
         closed = self._recent[replaced % self.k]
         if closed:
             # Cut first and shift then: short integers stay short, and so fast.
@@ -74,14 +75,11 @@ class Closure:
 
     def add(self, seq: int, direct: int) -> int:
         """The next message replaces those whose bits are set in `direct`."""
+        self.check_next(seq)
         if direct < 0 or direct >> (seq - 1):
             raise LocalProtocolError(f"message {seq} cannot replace what was never sent")
-        direct &= self._mask
-        if direct == 0:
-            return self.add_none(seq)
-        self._check_next(seq)
-        closed = direct
-        for distance in distances(direct):
+        closed = direct & self._mask
+        for distance in distances(closed):
             closed |= self._recent[(seq - distance) % self.k] << distance
         closed &= self._mask
         self._push(seq, closed)
@@ -89,11 +87,17 @@ class Closure:
 
     def take_back(self) -> None:
         """The last message was not sent after all; only one can be taken back."""
+        if self._pushed_out < 0:
+            raise LocalProtocolError(
+                f"nothing to take back after message {self.seq}; only the last one tagged can be"
+            )
         if self.k > 0:
             self._recent[self.seq % self.k] = self._pushed_out
+        self._pushed_out = -1
         self.seq -= 1
 
-    def _check_next(self, seq: int) -> None:
+    def check_next(self, seq: int) -> None:
+        """Raise unless `seq` is the number of the next message."""
         if seq != self.seq + 1:
             raise LocalProtocolError(
                 f"message {seq} tagged after message {self.seq}; tag each message once, in order"
@@ -101,7 +105,9 @@ class Closure:
 
     def _push(self, seq: int, closed: int) -> None:
         self.seq = seq
-        if self.k > 0:
-            place = seq % self.k
-            self._pushed_out = self._recent[place]
-            self._recent[place] = closed
+        if self.k == 0:
+            self._pushed_out = 0
+            return
+        place = seq % self.k
+        self._pushed_out = self._recent[place]
+        self._recent[place] = closed

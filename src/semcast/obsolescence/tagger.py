@@ -38,9 +38,9 @@ class Predecessors:
 
 @dataclass(frozen=True)
 class AllButLast:
-    """A k-stubborn channel (OBS §3.1): replaces all earlier messages but the last `kept`−1.
+    """A k-stubborn channel (OBS §3.1): replaces all but the last few messages.
 
-    With this message, the last `kept` remain reliable.
+    With this one, the last `kept` messages remain reliable.
     """
 
     kept: int
@@ -177,6 +177,8 @@ class Tagger:
         if len(names) == 1:
             key = next(iter(names))
             return Annotation(self.tag_key(seq, key), key)
+        # Distances below are shifts, so the number has to be right before they are worked out.
+        self._closure.check_next(seq)
         direct = 0
         for name, last in self._last.items():
             # A name used last k messages ago is about to be forgotten, but still has its bit.

@@ -23,6 +23,7 @@ from mypy_extensions import i64
 
 from semcast.errors import ConfigError, MessageTooLargeError
 from semcast.ids import RandomStream, Source
+from semcast.obsolescence.bitmap import K_MAX
 from semcast.obsolescence.relation import obsoletes, outranks
 from semcast.protocol.guard import CoverGuard
 from semcast.protocol.index import SeqIndex
@@ -67,7 +68,8 @@ class _Lane:
         self.newest: i64 = 0
         # No held message is older than this; hits are not looked for beyond it.
         self.oldest: i64 = 0
-        # INV-RELEASED: every held message up to here that the guard allows was used as a cover.
+        # INV-RELEASED: every held message up to here that the guard allows was used as a cover,
+        # or had no need to be, being marked.
         self.released: i64 = 0
 
 
@@ -92,6 +94,8 @@ class PurgingBuffer:
         self._record: Final = record
         self._messages_max: Final[i64] = config.messages_max
         self._bytes_max: Final[i64] = config.bytes_max
+        per_source = config.source_messages_max
+        self._source_max: Final[i64] = config.messages_max if per_source is None else per_source
         self._high: Final[i64] = config.high
         self._low: Final[i64] = config.low
         self._eager: Final = config.purging is Purging.EAGER
@@ -109,7 +113,8 @@ class PurgingBuffer:
         self._keys: Final[dict[bytes, dict[int, Message]]] = {}
         # LAZY and WATERMARK. INV-MARKED: held victims and their covers, in the order in which they
         # became obsolete; a marked one stays purgeable, since its cover leaves this buffer only
-        # when it was taken, is stable or is covered itself.
+        # when it was taken, is stable or is covered itself. It is as good as gone, and so covers
+        # nothing new: what is not marked is what EAGER would hold.
         self._marked: Final[OrderedDict[tuple[Source, int], tuple[Message, Message]]] = (
             OrderedDict()
         )
@@ -133,20 +138,18 @@ class PurgingBuffer:
         lane = self._last_lane if source is self._last_source else self._lane(source)
         marks = message.bitmap != 0 or message.ranked
         allowed = marks and self._allows(message)
-        before: i64 = 0
-        if message.seq <= lane.newest:
-            if lane.index.get(message.seq) >= 0:
-                return _DUPLICATE
-            before = self._successor(lane, message)
-            if self._arrives_obsolete(lane, message):
-                return _OBSOLETE
-        elif message.ranked and self._arrives_obsolete(lane, message):
+        late = message.seq <= lane.newest
+        if late and lane.index.get(message.seq) >= 0:
+            return _DUPLICATE
+        if (late or message.ranked) and self._arrives_obsolete(lane, message):
             return _OBSOLETE
         size: i64 = len(message.body)
-        if self.held >= self._messages_max or self.held_bytes + size > self._bytes_max:
+        if not self._fits(lane, size):
             verdict = self._make_room(lane, message, size, allowed)
             if verdict is not _STORED:
                 return verdict
+        # Looked for only now: making room may have removed what it has to stand before.
+        before: i64 = self._successor(lane, message) if late else 0
         slot = self._store(lane, message, size, before)
         if allowed:
             self._hit(lane, message)
@@ -179,9 +182,11 @@ class PurgingBuffer:
                 cover = self._at(slot)
                 if not self._allows(cover):
                     break
-                if cover.bitmap != 0 or cover.ranked:
+                if (cover.bitmap != 0 or cover.ranked) and not self._is_marked(cover):
                     self._hit(lane, cover)
-            seq += 1
+                seq += 1
+            else:
+                seq = lane.index.following(seq + 1)
         lane.released = seq - 1
         if self._watermark and self.held > self._high:
             self._purge_marked(self._low)
@@ -205,6 +210,20 @@ class PurgingBuffer:
         """The oldest message, which stays."""
         return self._items[self._links[0]]
 
+    def newest(self) -> Message | None:
+        """The last message of the queue, which stays."""
+        return self._items[self._links[1]]
+
+    def drop_newest(self) -> Message | None:
+        """Give up the last message of the queue; somebody else has it."""
+        slot = self._links[1]
+        return None if slot == 0 else self._remove(slot)
+
+    def held_of(self, source: Source) -> int:
+        """How many messages of one source are held."""
+        lane = self._find(source)
+        return 0 if lane is None else lane.index.count
+
     def get(self, source: Source, seq: i64) -> Message | None:
         """A held message by its number; for retransmission."""
         lane = self._find(source)
@@ -225,7 +244,9 @@ class PurgingBuffer:
             if slot >= 0:
                 self._remove(slot)
                 released += 1
-            seq += 1
+                seq += 1
+            else:
+                seq = lane.index.following(seq + 1)
         lane.oldest = max(lane.oldest, seq)
         return released
 
@@ -298,11 +319,16 @@ class PurgingBuffer:
             rivals = self._keys.get(cover.key)
             return [] if rivals is None else [r for r in rivals.values() if outranks(cover, r)]
         found = []
-        for distance in range(1, cover.bitmap.bit_length() + 1):
-            if (cover.bitmap >> (distance - 1)) & 1:
-                slot = lane.index.get(cover.seq - distance)
-                if slot >= 0:
-                    found.append(self._at(slot))
+        bits = cover.bitmap
+        while bits != 0:
+            nearest = bits & -bits
+            seq = cover.seq - nearest.bit_length()
+            if seq < lane.oldest:
+                break
+            bits ^= nearest
+            slot = lane.index.get(seq)
+            if slot >= 0:
+                found.append(self._at(slot))
         return found
 
     def _obsolete(self, slot: i64, cover: Message) -> None:
@@ -316,6 +342,9 @@ class PurgingBuffer:
             self._marked[name] = (victim, cover)
             if victim.ranked:
                 self._forget_rival(slot, victim)
+
+    def _is_marked(self, message: Message) -> bool:
+        return bool(self._marked) and (message.source, int(message.seq)) in self._marked
 
     def _arrives_obsolete(self, lane: _Lane, message: Message) -> bool:
         """Whether a held message replaces the new one already; if so, account for it."""
@@ -334,12 +363,17 @@ class PurgingBuffer:
                 rival = self._at(slot)
                 if outranks(rival, message) and self._allows(rival):
                     return rival
-            return None
-        for seq in range(message.seq + 1, min(lane.newest, message.seq + 1024) + 1):
+        # A bitmap may name a ranked message too.
+        for seq in range(message.seq + 1, min(lane.newest, message.seq + K_MAX) + 1):
             slot = lane.index.get(seq)
             if slot >= 0:
                 later = self._at(slot)
-                if obsoletes(later, message) and self._allows(later):
+                if (
+                    not later.ranked
+                    and obsoletes(later, message)
+                    and not self._is_marked(later)
+                    and self._allows(later)
+                ):
                     return later
         return None
 
@@ -351,34 +385,47 @@ class PurgingBuffer:
             raise MessageTooLargeError(size, self._bytes_max)
         if self._watermark:
             self._purge_marked(self._low)
-        if not self._eager and not self._fits(size):
+        if not self._eager and not self._fits(lane, size):
             self._purge_marked(0)
-        if self._fits(size):
+        if self._fits(lane, size):
             return _STORED
-        if allowed:
-            hits = self._hits(lane, message)
-            freed: i64 = 0
-            for hit in hits:
-                freed += len(hit.body)
-            if (
-                self.held - len(hits) < self._messages_max
-                and self.held_bytes - freed + size <= self._bytes_max
-            ):
-                self._hit(lane, message)
-                if not self._eager:
-                    self._purge_marked(0)
+        overflow = self.config.overflow
+        if allowed and (overflow is Overflow.RANDOM or self._would_fit(lane, message, size)):
+            # It is going to be stored, so what it replaces goes before anything is lost.
+            self._hit(lane, message)
+            self._purge_marked(0)
+            if self._fits(lane, size):
                 return _STORED
-        if self.config.overflow is Overflow.REFUSE:
+        if overflow is Overflow.REFUSE:
             return _FULL
-        if self.config.overflow is Overflow.DROP_NEW:
+        if overflow is Overflow.DROP_NEW:
             self._account(_OVERFLOW, message, None)
             return _DROPPED
-        while not self._fits(size):
-            self._drop_random()
+        while not self._fits(lane, size):
+            self._drop_random(message.source, lane.index.count >= self._source_max)
         return _STORED
 
-    def _fits(self, size: i64) -> bool:
-        return self.held < self._messages_max and self.held_bytes + size <= self._bytes_max
+    def _would_fit(self, lane: _Lane, message: Message, size: i64) -> bool:
+        """Whether there would be room without the held messages that `message` replaces."""
+        hits = self._hits(lane, message)
+        freed: i64 = 0
+        of_source: i64 = 0
+        for hit in hits:
+            freed += len(hit.body)
+            if hit.source == message.source:
+                of_source += 1
+        return (
+            self.held - len(hits) < self._messages_max
+            and self.held_bytes - freed + size <= self._bytes_max
+            and lane.index.count - of_source < self._source_max
+        )
+
+    def _fits(self, lane: _Lane, size: i64) -> bool:
+        return (
+            self.held < self._messages_max
+            and self.held_bytes + size <= self._bytes_max
+            and lane.index.count < self._source_max
+        )
 
     def _purge_marked(self, until: i64) -> None:
         while self._marked and self.held > until:
@@ -386,12 +433,14 @@ class PurgingBuffer:
             self._remove(self._lanes[victim.source].index.get(victim.seq))
             self._account(_REPLACED, victim, cover)
 
-    def _drop_random(self) -> None:
+    def _drop_random(self, source: Source, its_own: bool) -> None:
+        """Drop a message; one of `source` if that has used up its share."""
         assert self._random is not None
         # Slots are dense but for free ones, so that a few draws find a held one.
         while True:
             slot = self._random.randrange(len(self._items))
-            if self._items[slot] is not None:
+            victim = self._items[slot]
+            if victim is not None and (not its_own or victim.source == source):
                 self._account(_RANDOM, self._remove(slot), None)
                 return
 

@@ -36,6 +36,20 @@ class SeqIndex:
             return _NONE
         return self._cells[seq & self._mask]
 
+    def following(self, seq: i64) -> i64:
+        """The first held seq from `seq` on, or one beyond all held. Gaps of any size cost the same.
+
+        Steps while that is cheap; a gap longer than `_far` has entries is leapt over.
+        """
+        steps: i64 = 0
+        end = self._base + self._mask + 1
+        while seq < end and self.get(seq) < 0:
+            seq += 1
+            steps += 1
+            if seq < self._base and steps > len(self._far):
+                seq = min([far for far in self._far if far >= seq], default=self._base)
+        return seq
+
     def put(self, seq: i64, slot: i64) -> None:
         """Add a seq that is not there yet."""
         if seq < self._base:

@@ -9,8 +9,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.errors import MessageTooLargeError, WindowFullError
-from semcast.ids import Source
+from semcast.errors import LocalProtocolError, MessageTooLargeError, WindowFullError
+from semcast.ids import SEQ_MAX, Source
 from semcast.obsolescence.tagger import Replaces, Tagger, as_key
 from semcast.protocol.buffer import PurgingBuffer, Verdict
 from semcast.wire.encode import FrameWriter
@@ -18,7 +18,7 @@ from semcast.wire.fragment import fragments_of
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
-_STORED: Final = Verdict.STORED
+_FULL: Final = Verdict.FULL
 
 
 @final
@@ -39,7 +39,11 @@ class Sender:
         self._packed: i64 = 0
 
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
-        """Accept one message, or raise and change nothing."""
+        """Accept one message, or raise and change nothing.
+
+        Accepted is not always sent: what a held message outranks already is accounted for as
+        purged, and what a lossy buffer has no room for as dropped. Its number is spent.
+        """
         if len(payload) > self._payload_bytes_max:
             raise MessageTooLargeError(len(payload), self._payload_bytes_max)
         seq = self.seq + 1
@@ -53,7 +57,12 @@ class Sender:
             message = Message(
                 self.source, seq, body, len(mark.key), mark.bitmap, mark.rank, mark.ranked, now_ns
             )
-        if self._retained.insert(message) is not _STORED:
+        try:
+            verdict = self._retained.insert(message)
+        except MessageTooLargeError:
+            self._tagger.take_back()
+            raise
+        if verdict is _FULL:
             self._tagger.take_back()
             raise WindowFullError(
                 f"send window full: {self._retained.held} messages held "
@@ -67,13 +76,26 @@ class Sender:
 
     def multicast_many(self, payloads: list[bytes], replaces: list[Replaces], now_ns: i64) -> None:
         """Accept these in order; when the window fills up, the error says so and `seq` how far."""
+        if len(payloads) != len(replaces):
+            raise LocalProtocolError(
+                f"{len(payloads)} payloads, but {len(replaces)} times said what they replace; "
+                "say it, or None, for each"
+            )
         for at in range(len(payloads)):
             self.multicast(payloads[at], replaces[at], now_ns)
 
-    def frames_to_send(self) -> list[bytes]:
-        """The frames of as many datagrams as it takes to send what was not sent yet."""
+    @property
+    def unsent(self) -> bool:
+        """Whether something was multicast and not yet packed."""
+        return self._packed < self.seq
+
+    def frames_to_send(self, datagrams_max: i64 = SEQ_MAX) -> list[bytes]:
+        """The frames of the datagrams that send what was not sent yet, about so many at most.
+
+        A large message is never cut off: its fragments may exceed the number.
+        """
         out: list[bytes] = []
-        while self._packed < self.seq:
+        while self._packed < self.seq and len(out) < datagrams_max:
             self._packed += 1
             message = self._retained.get(self.source, self._packed)
             if message is None:

@@ -102,9 +102,7 @@ def streams(
     of = draw(sources()) if source is None else source
     tagger = Tagger(draw(ks()) if k is None else k)
     every = draw(st.lists(replacements() if said is None else said, max_size=max_size))
-    return [
-        tagged(tagger, of, at + 1, one, bytes(at % 7)) for at, one in enumerate(every)
-    ]
+    return [tagged(tagger, of, at + 1, one, bytes(at % 7)) for at, one in enumerate(every)]
 
 
 @st.composite
@@ -147,7 +145,8 @@ def buffer_configs(
     full = draw(st.sampled_from(Overflow)) if overflow is None else overflow
     size = draw(st.integers(1, messages_max))
     bytes_max = draw(st.sampled_from((10, 25, 1 << 20)))
+    share = draw(st.none() | st.none() | st.integers(1, size))
     if how is not Purging.WATERMARK or draw(st.booleans()):
-        return BufferConfig(size, bytes_max, how, full)
+        return BufferConfig(size, bytes_max, how, full, source_messages_max=share)
     high = draw(st.integers(0, size))
-    return BufferConfig(size, bytes_max, how, full, high, draw(st.integers(0, high)))
+    return BufferConfig(size, bytes_max, how, full, high, draw(st.integers(0, high)), share)

@@ -13,13 +13,14 @@ from mypy_extensions import i64, mypyc_attr
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.frames import (
-    WHOLE_HEAD_BYTES,
     COVERED,
     DATA,
     FRAGMENT,
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
     NAK,
+    NAK_HEAD_BYTES,
+    PRIVATE,
     RANKED,
     RECORD_HEAD_BYTES,
     RELAYED,
@@ -27,6 +28,7 @@ from semcast.wire.frames import (
     SAFETY,
     SOURCE_BYTES,
     STABILITY,
+    WHOLE_HEAD_BYTES,
     WORDS_MAX,
     ControlFrame,
     Covered,
@@ -70,6 +72,8 @@ class Decoder:
             head = i64(read_i32_le(frames, at)) & 0xFFFFFFFF
             kind = head & 0xFF
             flags = (head >> 8) & 0xFF
+            if flags:
+                _check_flags(kind, flags)
             at += FRAME_HEAD_BYTES
             end = at + (head >> 16)
             if end > size:
@@ -81,7 +85,7 @@ class Decoder:
             elif kind == FRAGMENT:
                 decoded.control.append(self._fragment(frames, at, end, flags, source))
             elif kind == NAK:
-                decoded.control.append(self._nak(frames, at, end))
+                decoded.control.append(self._nak(frames, at, end, flags))
             elif kind == COVERED:
                 decoded.control.append(self._covered(frames, at, end))
             elif kind in (STABILITY, SAFETY):
@@ -98,17 +102,19 @@ class Decoder:
             source = self._source(data, at, end)
             at += SOURCE_BYTES
         if end - at < RUN_HEAD_BYTES:
-            raise RemoteProtocolError("run of messages cut short in its head")
+            raise RemoteProtocolError(f"run of messages has {end - at} bytes left for its head")
         base_seq = read_i64_le(data, at)
         base_ns = read_i64_le(data, at + 8)
-        if base_seq < 1 or base_seq > SEQ_MAX - 0xFFFF or base_ns < 0 or base_ns > SEQ_MAX:
+        # Up to here, adding a delta stays within 64 bits; each message is then checked itself.
+        if base_seq < 1 or base_seq > SEQ_MAX or base_ns < 0 or base_ns > SEQ_MAX:
             raise RemoteProtocolError(f"run starts at seq {base_seq}, time {base_ns}")
         at += RUN_HEAD_BYTES
         while at < end:
             if end - at < RECORD_HEAD_BYTES:
-                raise RemoteProtocolError("message head cut short")
+                raise RemoteProtocolError(f"message has {end - at} bytes left for its head")
             head = read_i64_le(data, at)
-            sent_delta = i64(read_i32_le(data, at + 8)) & 0xFFFFFFFF
+            seq = base_seq + ((head >> 32) & 0xFFFF)
+            sent_ns = base_ns + (i64(read_i32_le(data, at + 8)) & 0xFFFFFFFF)
             ranked = (head & RANKED) != 0
             key_len = (head >> 8) & 0xFF
             words = (head >> 48) & 0xFF
@@ -117,21 +123,26 @@ class Decoder:
             if ranked:
                 body_at += 8
             if body_at + body_len > end:
-                raise RemoteProtocolError("message cut short")
+                raise RemoteProtocolError(
+                    f"message takes {body_at + body_len - at} bytes, {end - at} are left"
+                )
             # Bits that version 1 does not define would change the meaning: refuse, not guess.
             if head & 0xFE or head >> 56 or words > WORDS_MAX or key_len > body_len:
                 raise RemoteProtocolError(f"message with unknown flags or sizes: {head:#x}")
+            # What one member accepts and relays, all others have to accept.
+            if seq > SEQ_MAX or sent_ns > SEQ_MAX:
+                raise RemoteProtocolError(f"message of seq {seq}, time {sent_ns} is out of range")
             bitmap, rank = _mark(data, at + RECORD_HEAD_BYTES, words, ranked)
             out.append(
                 Message(
                     source,
-                    base_seq + ((head >> 32) & 0xFFFF),
+                    seq,
                     data[body_at : body_at + body_len],
                     key_len,
                     bitmap,
                     rank,
                     ranked,
-                    base_ns + sent_delta,
+                    sent_ns,
                 )
             )
             at = body_at + body_len
@@ -141,7 +152,7 @@ class Decoder:
             source = self._source(data, at, end)
             at += SOURCE_BYTES
         if end - at <= FRAGMENT_HEAD_BYTES:
-            raise RemoteProtocolError("fragment cut short or empty")
+            raise RemoteProtocolError(f"fragment has {end - at} bytes left: cut short or empty")
         seq = _seq(data, at)
         place = i64(read_i32_le(data, at + 8)) & 0xFFFFFFFF
         index = place & 0xFFFF
@@ -150,16 +161,21 @@ class Decoder:
             raise RemoteProtocolError(f"fragment {index} of {count}")
         return Fragment(source, seq, index, count, data[at + FRAGMENT_HEAD_BYTES : end])
 
-    def _nak(self, data: bytes, at: i64, end: i64) -> Nak:
+    def _nak(self, data: bytes, at: i64, end: i64, flags: i64) -> Nak:
         source = self._source(data, at, end)
+        if end - at < NAK_HEAD_BYTES:
+            raise RemoteProtocolError(f"NAK has {end - at} bytes left for its head")
+        target = read_i64_le(data, at + SOURCE_BYTES)
+        if target < 0 or target > ID_MAX:
+            raise RemoteProtocolError(f"NAK for member {target} to answer")
         ranges = []
-        for row in _rows(at + SOURCE_BYTES, end, 16, "NAK"):
+        for row in _rows(at + NAK_HEAD_BYTES, end, 16, "NAK"):
             first = _seq(data, row)
             last = _seq(data, row + 8)
             if last < first:
                 raise RemoteProtocolError(f"NAK for seq {first} to {last}")
             ranges.append((int(first), int(last)))
-        return Nak(source, ranges)
+        return Nak(source, target, flags & PRIVATE != 0, ranges)
 
     def _covered(self, data: bytes, at: i64, end: i64) -> Covered:
         source = self._source(data, at, end)
@@ -171,14 +187,16 @@ class Decoder:
 
     def _vector(self, data: bytes, at: i64, end: i64, safety: bool) -> Vector:
         if end - at < 10:
-            raise RemoteProtocolError("vector cut short")
+            raise RemoteProtocolError(f"vector has {end - at} bytes left for its head")
         round_number = read_i64_le(data, at)
         if round_number < 0 or round_number > SEQ_MAX:
             raise RemoteProtocolError(f"vector of round {round_number}")
         voters_len = i64(read_i16_le(data, at + 8)) & 0xFFFF
         rows_at = at + 10 + voters_len
         if rows_at > end:
-            raise RemoteProtocolError("vector cut short in its voters")
+            raise RemoteProtocolError(
+                f"vector says {voters_len} bytes of voters, {end - at - 10} are left"
+            )
         voters = int.from_bytes(data[at + 10 : rows_at], "little")
         rows = [
             Progress(
@@ -191,41 +209,62 @@ class Decoder:
         ]
         return Vector(safety, round_number, voters, rows)
 
+    def intern(self, source: Source) -> Source:
+        """The one object that stands for this source, so that comparing it is quick."""
+        name = (int(source.sender), int(source.incarnation))
+        known = self._sources.get(name)
+        if known is None:
+            known = source
+            if len(self._sources) < self._sources_max:
+                self._sources[name] = source
+        return known
+
     def _source(self, data: bytes, at: i64, end: i64) -> Source:
         if end - at < SOURCE_BYTES:
-            raise RemoteProtocolError("source cut short")
+            raise RemoteProtocolError(f"source has {end - at} bytes left of {SOURCE_BYTES}")
         sender = read_i64_le(data, at)
         incarnation = read_i64_le(data, at + 8)
         if sender < 0 or sender > ID_MAX or incarnation < 0 or incarnation > ID_MAX:
             raise RemoteProtocolError(f"source {sender:#x}.{incarnation:#x} is out of range")
         known = self._sources.get((sender, incarnation))
-        if known is None:
-            known = Source(sender, incarnation)
-            if len(self._sources) < self._sources_max:
-                self._sources[(sender, incarnation)] = known
-        return known
+        return self.intern(Source(sender, incarnation)) if known is None else known
 
 
 def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64) -> Message:
     """A message put together from its fragments."""
     size: i64 = len(whole)
     if size < WHOLE_HEAD_BYTES:
-        raise RemoteProtocolError("fragmented message cut short")
+        raise RemoteProtocolError(f"fragmented message of {size} bytes is cut short")
     head = i64(read_i32_le(whole, 0)) & 0xFFFFFFFF
-    sent_ns = read_i64_le(whole, 4)
+    body_len = i64(read_i32_le(whole, 4)) & 0xFFFFFFFF
+    sent_ns = read_i64_le(whole, 8)
     ranked = (head & RANKED) != 0
     key_len = (head >> 8) & 0xFF
     words = (head >> 16) & 0xFF
     body_at = WHOLE_HEAD_BYTES + words * 8
     if ranked:
         body_at += 8
-    payload_len = size - body_at - key_len
     if head & 0xFE or head >> 24 or words > WORDS_MAX:
         raise RemoteProtocolError(f"fragmented message with unknown flags or sizes: {head:#x}")
-    if payload_len < 0 or payload_len > message_bytes_max or sent_ns < 0 or sent_ns > SEQ_MAX:
-        raise RemoteProtocolError(f"fragmented message of {size} bytes does not add up")
+    if body_at + body_len != size or key_len > body_len or sent_ns < 0 or sent_ns > SEQ_MAX:
+        raise RemoteProtocolError(
+            f"fragmented message of {size} bytes does not add up: body {body_len}, "
+            f"key {key_len}, time {sent_ns}"
+        )
+    if body_len - key_len > message_bytes_max:
+        raise RemoteProtocolError(
+            f"fragmented message of {body_len - key_len} bytes exceeds the limit of "
+            f"{message_bytes_max}"
+        )
     bitmap, rank = _mark(whole, WHOLE_HEAD_BYTES, words, ranked)
     return Message(source, seq, whole[body_at:], key_len, bitmap, rank, ranked, sent_ns)
+
+
+def _check_flags(kind: i64, flags: i64) -> None:
+    """Refuse flags that version 1 does not define: they would change what a frame means."""
+    known: i64 = RELAYED if kind in (DATA, FRAGMENT) else PRIVATE if kind == NAK else 0
+    if DATA <= kind <= SAFETY and flags & ~known:
+        raise RemoteProtocolError(f"frame of type {kind:#x} has unknown flags {flags:#x}")
 
 
 def _mark(data: bytes, at: i64, words: i64, ranked: bool) -> tuple[int, i64]:

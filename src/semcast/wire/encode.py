@@ -17,6 +17,8 @@ from semcast.wire.frames import (
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
     NAK,
+    NAK_HEAD_BYTES,
+    PRIVATE,
     RANKED,
     RECORD_HEAD_BYTES,
     RELAYED,
@@ -62,6 +64,7 @@ def encode_whole(message: Message) -> bytes:
     words = bitmap_words(message.bitmap)
     flags: i64 = RANKED if message.ranked else 0
     write_i32_le(out, _as_i32(flags | (message.key_len << 8) | (words << 16)))
+    write_i32_le(out, _as_i32(len(message.body)))
     write_i64_le(out, message.sent_ns)
     write_mark(out, message, words)
     out.write(message.body)
@@ -73,6 +76,8 @@ class FrameWriter:
     """Fills one datagram's frames. Every `add` says whether it fitted; if not, nothing changed."""
 
     def __init__(self, source: Source, frames_bytes_max: i64) -> None:
+        # A frame's length is 16 bits.
+        assert 0 < frames_bytes_max <= _U16_MAX
         self._source: Final = source
         self._room: Final[i64] = frames_bytes_max
         self._out = BytesWriter()
@@ -139,9 +144,11 @@ class FrameWriter:
 
     def add_nak(self, nak: Nak) -> bool:
         """Add a request for retransmission; callers keep the list short enough for one datagram."""
-        if not self._open_frame(NAK, 0, SOURCE_BYTES + 16 * len(nak.ranges)):
+        flags: i64 = PRIVATE if nak.private else 0
+        if not self._open_frame(NAK, flags, NAK_HEAD_BYTES + 16 * len(nak.ranges)):
             return False
         self._write_source(nak.source)
+        write_i64_le(self._out, nak.target)
         for first, last in nak.ranges:
             write_i64_le(self._out, first)
             write_i64_le(self._out, last)

@@ -6,7 +6,7 @@ to older ones.
 
     0x01 DATA       a run of messages of one source; see below
     0x02 FRAGMENT   seq i64 · index u16 · count u16 · piece bytes
-    0x03 NAK        sender i64 · incarnation i64 · then (first i64, last i64)*
+    0x03 NAK        sender i64 · incarnation i64 · target i64 · then (first i64, last i64)*
     0x04 COVERED    sender i64 · incarnation i64 · then (seq, by_sender, by_incarnation, by_seq)*
     0x05 STABILITY  round i64 · voters u16 + bytes · then (sender, incarnation, agreed, lowest,
     0x06 SAFETY     newest)*, each i64
@@ -21,8 +21,13 @@ base_sent_ns i64, then messages until its end, each:
 
 A fragmented message is one such record in another form, cut into pieces:
 
-    flags u8 · key_len u8 · words u8 · 0 u8 · sent_ns i64 · bitmap words×8 · [rank i64] ·
-    body (the rest): key, then payload
+    flags u8 · key_len u8 · words u8 · 0 u8 · body_len u32 · sent_ns i64 · bitmap words×8 ·
+    [rank i64] · body: key, then payload
+
+A NAK has flag PRIVATE when nobody but the asker misses these messages.
+
+Flags that are not named here are 0. In a frame of known type or in a message, others are refused:
+they would change the meaning of what follows.
 """
 
 from dataclasses import dataclass
@@ -41,10 +46,11 @@ SAFETY: Final = 0x06
 
 FRAME_HEAD_BYTES: Final = 4
 RECORD_HEAD_BYTES: Final = 12
-WHOLE_HEAD_BYTES: Final = 12
+WHOLE_HEAD_BYTES: Final = 16
 RUN_HEAD_BYTES: Final = 16
 SOURCE_BYTES: Final = 16
 FRAGMENT_HEAD_BYTES: Final = 12
+NAK_HEAD_BYTES: Final = 24
 FRAGMENTS_MAX: Final = 0xFFFF
 WORDS_MAX: Final = 16
 # A voter is a bit; this bounds the members of a group.
@@ -52,6 +58,8 @@ VOTERS_BYTES_MAX: Final = 0xFFFF
 
 # Flags of DATA and FRAGMENT frames.
 RELAYED: Final = 0x01
+# Flag of NAK frames.
+PRIVATE: Final = 0x01
 # Flags of a message.
 RANKED: Final = 0x01
 
@@ -81,10 +89,18 @@ class Nak:
     """Please send again every seq of `source` in these ranges, both ends included."""
 
     source: Source
+    # The sender id of the one member that should answer; the others hear it and keep quiet.
+    target: i64
+    # Whether nobody else misses these, so that the answer need not be multicast.
+    private: bool
     ranges: list[tuple[int, int]]
 
-    def __init__(self, source: Source, ranges: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, source: Source, target: i64, private: bool, ranges: list[tuple[int, int]]
+    ) -> None:
         self.source = source
+        self.target = target
+        self.private = private
         self.ranges = ranges
 
 

@@ -1,0 +1,106 @@
+"""How a member is set up: one frozen configuration, checked, with units in the names."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from semcast.errors import ConfigError
+from semcast.obsolescence.bitmap import K_DEFAULT, check_k
+from semcast.protocol.policy import BufferConfig, Overflow, Purging
+from semcast.wire.limits import Limits
+
+MEMBERS_MAX: Final = 65_536
+MS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """What a member of a group promises and how much it may hold."""
+
+    # "sender": S-SM, messages of correct senders arrive (SRM Figure 2). "group": S-RM, all correct
+    # members agree even when senders crash (SRM Figure 3).
+    reliability: str = "group"
+    # Off: the plain reliable protocol that the papers compare with.
+    purging: bool = True
+    k: int = K_DEFAULT
+    # How many crashes the guarantees of "group" survive.
+    f: int = 1
+    # Whether this member's application gets its own messages too.
+    deliver_own: bool = True
+    # Messages that wait for the application.
+    delivery_messages: int = 1024
+    delivery_bytes: int = 64 << 20
+    # Messages of each source that are kept until everybody has them; the sender's window.
+    window_messages: int = 1024
+    window_bytes: int = 64 << 20
+    # Stability and safety detection (the papers' presets: 30 ms and 3, SRM §6.1).
+    gossip_period_ns: int = 30 * MS
+    gossip_fanout: int = 3
+    # Safety detection rests while fewer messages than this are kept (SRM §6.4).
+    safety_rest_messages: int = 0
+    # Random back-off before a missing message is asked for, so that one request silences others.
+    nak_delay_ns: int = 2 * MS
+    # A restarted member waits this long before it joins: datagrams that are older than this are
+    # taken to be gone. Votes of its former life would otherwise count for it.
+    join_delay_ns: int = 1000 * MS
+    # Upper bound of what is multicast, 0 for none.
+    bandwidth_bytes_s: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        check_k(self.k)
+        if self.reliability not in ("sender", "group"):
+            raise ConfigError(f"reliability {self.reliability!r}; choose 'sender' or 'group'")
+        for name, low in _AT_LEAST.items():
+            value = getattr(self, name)
+            if value < low:
+                raise ConfigError(f"{name} is {value}; it must be at least {low}")
+        if self.window_bytes < self.limits.message_bytes_max + 255:
+            raise ConfigError(
+                f"window_bytes is {self.window_bytes}: too small for one message of "
+                f"{self.limits.message_bytes_max} bytes and its key"
+            )
+        if self.delivery_bytes < self.limits.message_bytes_max + 255:
+            raise ConfigError(
+                f"delivery_bytes is {self.delivery_bytes}: too small for one message of "
+                f"{self.limits.message_bytes_max} bytes and its key"
+            )
+
+    @property
+    def group_reliable(self) -> bool:
+        """Whether every member keeps every message for the others (S-RM)."""
+        return self.reliability == "group"
+
+    def delivery_config(self) -> BufferConfig:
+        """Messages in order that wait for the application: purged at once (SRM §4.3)."""
+        return BufferConfig(self.delivery_messages, self.delivery_bytes, self._purging())
+
+    def early_config(self) -> BufferConfig:
+        """Messages of one source that wait for room or for an earlier one."""
+        return BufferConfig(self.window_messages, self.window_bytes, self._purging())
+
+    def retained_config(self, members: int) -> BufferConfig:
+        """Messages that others may ask for: the same bound for every source."""
+        sources = members if self.group_reliable else 1
+        return BufferConfig(
+            self.window_messages * sources,
+            self.window_bytes * sources,
+            self._purging(),
+            Overflow.REFUSE,
+            source_messages_max=self.window_messages,
+        )
+
+    def _purging(self) -> Purging:
+        return Purging.EAGER if self.purging else Purging.OFF
+
+
+_AT_LEAST: Final = {
+    "f": 0,
+    "delivery_messages": 1,
+    "window_messages": 1,
+    "gossip_period_ns": 1,
+    "gossip_fanout": 1,
+    "safety_rest_messages": 0,
+    "nak_delay_ns": 1,
+    "join_delay_ns": 0,
+    "bandwidth_bytes_s": 0,
+}

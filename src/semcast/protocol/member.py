@@ -1,0 +1,552 @@
+"""A member of a group, sans-IO: everything it does, and all that a world touches.
+
+Facts and a time go in (`multicast`, `receive`, `take`, `on_timer`); datagrams come out of
+`datagrams`, and `next_deadline_ns` says when to call `on_timer`. No clock, no socket, no randomness
+of its own: the same code runs simulated and live.
+
+    multicast ─► Sender ─► retained ─────────────────────► datagrams ─►
+                              ▲  purge what a safe message covers; release what is stable
+    receive ─► Inbound (one per source: order, gaps) ─► delivery ─► take
+                   │                                      purge at once
+                   └─► Repair: requests ─► datagrams ─►
+    votes: two StabilityTrackers, for stability (all members) and safety (f+1)
+
+S-RM (reliability "group") keeps every message at every member until it is stable, and answers
+requests for anybody's messages. S-SM ("sender") keeps only a member's own. [SRM §4, §5.3]
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.errors import ConfigError, WindowFullError
+from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.obsolescence.tagger import Replaces, Tagger
+from semcast.protocol.answers import Answers
+from semcast.protocol.buffer import PurgingBuffer, Verdict
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.flow import Pacer
+from semcast.protocol.guard import SafeUpTo
+from semcast.protocol.observer import Observer
+from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox, Outgoing
+from semcast.protocol.purged import Purged
+from semcast.protocol.receiver import Inbound
+from semcast.protocol.repair import Repair, RequestWindow, ranges_of
+from semcast.protocol.sender import Sender
+from semcast.protocol.stability.gossip import GossipTracker, page_of
+from semcast.wire.decode import Decoder
+from semcast.wire.fragment import Reassembler
+from semcast.wire.frames import Covered, Fragment, Nak, Vector
+from semcast.wire.message import Message
+
+NEVER: Final = SEQ_MAX
+_FULL: Final = Verdict.FULL
+# A group at rest gossips ever less often, down to this many periods apart.
+_REST_PERIODS_MAX: Final = 32
+# Rounds of stability detection that a restarted member waits for: votes of its former life are in
+# the current one at the latest, so that the one after the next is free of them.
+_JOIN_ROUNDS: Final = 2
+# Room for a key beside a payload.
+_KEY_BYTES: Final = 255
+
+
+@final
+class Member:
+    """One member. See the module's docstring; `docs/design/member.md` has the whole story."""
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        me: Source,
+        members: list[int],
+        random: RandomStream,
+        observer: Observer | None = None,
+        joining: bool = False,
+    ) -> None:
+        """`members`: the sender ids of the whole group; `joining`: it runs already, without me."""
+        if me.sender not in members or len(set(members)) != len(members):
+            raise ConfigError(f"members {members} must name {me.sender} and nobody twice")
+        if config.group_reliable and config.f >= len(members):
+            raise ConfigError(f"f is {config.f}, but the group has only {len(members)} members")
+        members = sorted(members)
+        index = members.index(me.sender)
+        self.config: Final = config
+        self.me: Final = me
+        self._members: Final = members
+        self._others: list[int] = [sender for sender in members if sender != me.sender]
+        self._random: Final = random
+        self._observer: Final = observer
+        # Safety matters only where others keep messages that we may purge.
+        self._guard: Final = (
+            SafeUpTo() if config.group_reliable and config.purging and config.f > 0 else None
+        )
+        self._delivery: Final = PurgingBuffer(
+            config.delivery_config(), "delivery", record=observer is not None
+        )
+        self._retained: Final = PurgingBuffer(
+            config.retained_config(len(members)), "retransmit", self._guard, record=True
+        )
+        self._sender: Final = Sender(me, Tagger(config.k), self._retained, config.limits)
+        self._stability: Final = GossipTracker(members, index, False, 0)
+        self._safety: Final = GossipTracker(members, index, True, config.f + 1)
+        self._inbounds: Final[dict[Source, Inbound]] = {}
+        self._repairs: Final[dict[Source, Repair]] = {}
+        self._window: Final = RequestWindow(4 * config.nak_delay_ns, config.window_messages)
+        self._answers: Final = Answers(8 * config.window_messages, config.nak_delay_ns)
+        self._incarnations: Final[dict[int, int]] = {int(me.sender): int(me.incarnation)}
+        self._decoder: Final = Decoder()
+        self._fragments: Final = Reassembler(config.limits)
+        self._outbox: Final = Outbox(me, config.limits)
+        self._pacer: Final = Pacer(config.bandwidth_bytes_s)
+        self._gossip_ns: i64 = 0
+        self._rest_periods: i64 = 1
+        self._blocked = False
+        # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
+        # member takes nothing of its sources and has no votes on them, so that no stream has a
+        # hole behind its join point. By page, the round that is free; 0 once joined.
+        self._joining: Final = joining
+        self._join_rounds: Final[dict[int, int]] = {}
+        self._join_from_ns: i64 = -1
+        self._index: Final = {sender: at for at, sender in enumerate(members)}
+        self._inbounds[me] = Inbound(me, config)
+
+    # -- the application ---------------------------------------------------------------------------
+
+    def can_multicast(self) -> bool:
+        """Whether a message that replaces nothing would be accepted now."""
+        return self._retained.held_of(self.me) < self.config.window_messages and self._room_for_own(
+            0
+        )
+
+    def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+        """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
+        try:
+            if not self._room_for_own(len(payload)):
+                waiting = self._inbounds[self.me].waiting
+                raise WindowFullError(
+                    f"{waiting} own messages wait for this member's application to take them; "
+                    "take them, or set deliver_own to false",
+                    waiting,
+                    self.config.window_messages,
+                )
+            message = self._sender.multicast(payload, replaces, now_ns)
+        except WindowFullError:
+            if not self._blocked and self._observer is not None:
+                self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
+            self._blocked = True
+            raise
+        if self._blocked and self._observer is not None:
+            self._observer.progress("unblock", self.me, int(message.seq), None, 0)
+        self._blocked = False
+        if self._observer is not None:
+            self._observer.message("multicast", message, "", None)
+        self._note_retained_purges()
+        self._stability.has(self.me, message.seq)
+        self._safety.has(self.me, message.seq)
+        self._rest_periods = 1
+        if self.config.deliver_own:
+            self._on_message(message, now_ns)
+        return message
+
+    def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
+        """The application takes what waits for it, oldest first; this is delivery."""
+        taken = self._delivery.take_many(messages_max)
+        if self._observer is not None:
+            for message in taken:
+                self._observer.message("deliver", message, "", None)
+        if taken:
+            for inbound in self._inbounds.values():
+                if inbound.waiting > 0 or inbound.newest >= inbound.next:
+                    self._hand_on(inbound, now_ns)
+        return taken
+
+    def deliverable(self) -> int:
+        """How many messages wait for the application."""
+        return len(self._delivery)
+
+    # -- the network -------------------------------------------------------------------------------
+
+    def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
+        """The opened frames of one datagram from `source`."""
+        newest = self._incarnations.get(int(source.sender))
+        if source.sender == self.me.sender or (newest is not None and source.incarnation < newest):
+            return
+        if newest is None or source.incarnation > newest:
+            if source.sender not in self._members:
+                return
+            self._incarnations[int(source.sender)] = int(source.incarnation)
+        decoded = self._decoder.decode(frames, self._decoder.intern(source))
+        for message in decoded.messages:
+            self._on_message(message, now_ns)
+        for control in decoded.control:
+            if isinstance(control, Vector):
+                self._on_vector(control, now_ns)
+            elif isinstance(control, Nak):
+                self._on_nak(control, source, now_ns)
+            elif isinstance(control, Covered):
+                self._on_covered(control, now_ns)
+            else:
+                self._on_fragment(control, now_ns)
+
+    def datagrams(self, now_ns: i64) -> list[Outgoing]:
+        """What to send now. Call after every other call."""
+        if self._sender.unsent:
+            self._pack(now_ns)
+        return self._outbox.take()
+
+    def next_deadline_ns(self) -> int:
+        """When to call on_timer."""
+        soonest = self._gossip_ns
+        for repair in self._repairs.values():
+            due = repair.next_deadline_ns()
+            if due >= 0 and due < soonest:
+                soonest = due
+        if self._sender.unsent and self._pacer.next_ns() < soonest:
+            soonest = self._pacer.next_ns()
+        return soonest
+
+    def on_timer(self, now_ns: i64) -> None:
+        """Whatever is due by now."""
+        for source, repair in self._repairs.items():
+            due = repair.next_deadline_ns()
+            if due >= 0 and due <= now_ns:
+                self._ask(source, repair, now_ns)
+        if now_ns >= self._gossip_ns:
+            self._gossip(now_ns)
+
+    def remove(self, sender: int, now_ns: i64) -> None:
+        """That member is gone for good: do not wait for its votes, do not ask it for anything."""
+        if sender not in self._others:
+            return
+        self._others.remove(sender)
+        at = self._members.index(sender)
+        self._agreed(self._stability.remove(at), False, now_ns)
+        self._agreed(self._safety.remove(at), True, now_ns)
+
+    def stats(self) -> dict[str, int]:
+        """Counters and gauges, for people and tests."""
+        delivery, retained = self._delivery.counts, self._retained.counts
+        return {
+            "multicast": int(self._sender.seq),
+            "delivery_held": len(self._delivery),
+            "retained_held": len(self._retained),
+            "early_held": sum(inbound.waiting for inbound in self._inbounds.values()),
+            "purged_delivery": sum(delivery.values()),
+            "purged_retransmit": sum(retained.values()),
+            "request_window": int(self._window.size),
+        }
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _on_message(self, message: Message, now_ns: i64) -> None:
+        inbound = self._inbound(message.source)
+        if inbound is None:
+            return
+        if message.seq == inbound.next and inbound.waiting == 0 and self._accept(message):
+            # The common case: in order, and there is room.
+            inbound.heard_of(message.seq)
+            inbound.handed_on()
+            self._advanced(inbound, message.seq, now_ns)
+            if inbound.newest < inbound.next:
+                return
+        else:
+            inbound.add(message)
+            self._note_early_purges(inbound)
+            if inbound.has(message.seq):
+                self._repair(inbound).arrived(message.seq, now_ns)
+        self._hand_on(inbound, now_ns)
+
+    def _hand_on(self, inbound: Inbound, now_ns: i64) -> None:
+        """Hand on what is in order and has room; ask for what is missing."""
+        before = inbound.next
+        while True:
+            seq = inbound.next
+            cover = inbound.pass_covered()
+            if cover is not None:
+                if self._observer is not None:
+                    self._observer.progress("skip", inbound.source, int(seq), cover[0], cover[1])
+                continue
+            message = inbound.head()
+            if message is None or not self._accept(message):
+                break
+            inbound.handed_on()
+        if inbound.next != before:
+            self._advanced(inbound, inbound.next - 1, now_ns)
+        # A message that is here and finds no room is not missing; with it, room is all that lacks.
+        if inbound.newest >= inbound.next and inbound.head() is None:
+            repair = self._repair(inbound)
+            if len(repair) < self._window.size:
+                repair.want(inbound.missing(self._window.size), now_ns)
+
+    def _accept(self, message: Message) -> bool:
+        """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
+        mine = message.source == self.me
+        keep = self.config.group_reliable and not mine
+        if keep and self._retained.held_of(message.source) >= self.config.window_messages:
+            return False
+        verdict = self._delivery.insert(message)
+        if verdict is _FULL:
+            return False
+        if self._observer is not None:
+            self._observer.message("receive", message, "", None)
+            for purged in self._delivery.drain_purged():
+                self._tell_purged(purged)
+        if keep:
+            stored = self._retained.insert(message)
+            assert stored is not _FULL, "there was room for it"
+            self._note_retained_purges()
+        return True
+
+    def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
+        self._repair(inbound).passed(inbound.next)
+        if inbound.source != self.me:
+            self._stability.has(inbound.source, seq)
+            self._safety.has(inbound.source, seq)
+        self._rest_periods = 1
+        if self._gossip_ns > now_ns + self.config.gossip_period_ns:
+            self._gossip_ns = now_ns + self.config.gossip_period_ns
+
+    def _on_fragment(self, fragment: Fragment, now_ns: i64) -> None:
+        inbound = self._inbound(fragment.source)
+        if inbound is None or inbound.has(fragment.seq):
+            return
+        inbound.heard_of(fragment.seq)
+        message = self._fragments.add(fragment)
+        if message is not None:
+            self._on_message(message, now_ns)
+        else:
+            self._hand_on(inbound, now_ns)
+
+    def _on_covered(self, covered: Covered, now_ns: i64) -> None:
+        inbound = self._inbound(covered.source)
+        if inbound is None:
+            return
+        for seq, by_source, by_seq in covered.covers:
+            if inbound.cover(seq, by_source, by_seq):
+                self._repair(inbound).arrived(seq, now_ns)
+                self._answers.note_firm(covered.source, seq, by_source, by_seq)
+        self._hand_on(inbound, now_ns)
+
+    # -- repair ------------------------------------------------------------------------------------
+
+    def _ask(self, source: Source, repair: Repair, now_ns: i64) -> None:
+        inbound = self._inbounds[source]
+        seqs, tries = repair.due(now_ns)
+        seqs = [seq for seq in seqs if not inbound.has(seq)]
+        target = self._target(source, tries)
+        if target < 0:
+            return
+        # What was dropped here for lack of room is nobody else's loss: the answer need not be
+        # multicast.
+        for private in (False, True):
+            ranges = ranges_of([s for s in seqs if (s <= inbound.overflowed) == private])
+            for at in range(0, len(ranges), ROWS_MAX):
+                some = ranges[at : at + ROWS_MAX]
+                self._outbox.nak(EVERYBODY, Nak(source, target, private, some))
+        if self._observer is not None:
+            for seq in seqs:
+                self._observer.progress("nak", source, seq, None, 0)
+        repair.want(inbound.missing(self._window.size), now_ns)
+
+    def _target(self, source: Source, tries: int) -> int:
+        """Whom to ask: first the sender itself; then, in S-RM, anybody else may have it."""
+        sender = int(source.sender)
+        alive = sender in self._others and self._incarnations.get(sender) == source.incarnation
+        if alive and (tries == 0 or not self.config.group_reliable):
+            return sender
+        if not self.config.group_reliable or not self._others:
+            return -1
+        return self._others[self._random.randrange(len(self._others))]
+
+    def _on_nak(self, nak: Nak, asker: Source, now_ns: i64) -> None:
+        if nak.target != self.me.sender:
+            repair = self._repairs.get(nak.source)
+            if repair is not None:
+                for first, last in nak.ranges:
+                    repair.asked_by_another(first, last, now_ns)
+            return
+        covers: list[tuple[int, Source, int]] = []
+        to = int(asker.sender) if nak.private else EVERYBODY
+        left = self.config.window_messages
+        for first, last in nak.ranges:
+            for seq in range(first, min(last, first + left - 1) + 1):
+                self._answer(nak.source, seq, to, covers, now_ns)
+            left -= min(left, last - first + 1)
+        for at in range(0, len(covers), ROWS_MAX):
+            some = covers[at : at + ROWS_MAX]
+            self._outbox.covered(int(asker.sender), Covered(nak.source, some))
+
+    def _answer(
+        self,
+        source: Source,
+        seq: i64,
+        to: int,
+        covers: list[tuple[int, Source, int]],
+        now_ns: i64,
+    ) -> None:
+        """Send it again, or say what covers it; if neither is known, somebody else may."""
+        message = self._retained.get(source, seq)
+        if message is not None:
+            if self._answers.may_resend(source, seq, now_ns):
+                self._outbox.message(to, message)
+                if self._observer is not None:
+                    self._observer.message("retransmit", message, "", None)
+            return
+        inbound = self._inbounds.get(source)
+        dealt_with = (
+            seq <= self._sender.seq
+            if source == self.me
+            else (inbound is not None and seq < inbound.next)
+        )
+        if not dealt_with or seq <= self._stability.agreed(source):
+            return
+        # It was here and is not stable, so it was purged: it is covered.
+        soft = self._answers.soft(source, seq)
+        if soft is not None:
+            if self._guard is not None and not self._guard.is_safe(soft[0], soft[1]):
+                return
+            covers.append((int(seq), soft[0], soft[1]))
+            return
+        # A cover that was forgotten is told as the message itself: covered, by what is not known.
+        by_source, by_seq = self._answers.firm(source, seq) or (source, int(seq))
+        covers.append((int(seq), by_source, by_seq))
+
+    # -- votes -------------------------------------------------------------------------------------
+
+    def _on_vector(self, vector: Vector, now_ns: i64) -> None:
+        tracker = self._safety if vector.safety else self._stability
+        for row in vector.rows:
+            inbound = self._inbound(row.source)
+            if inbound is not None and row.newest > inbound.newest and row.source != self.me:
+                # Somebody has heard of more than we have: the last message was lost (SRM §5.3).
+                inbound.heard_of(row.newest)
+                self._hand_on(inbound, now_ns)
+        self._agreed(tracker.on_vector(vector), vector.safety, now_ns)
+        if self._joining and not vector.safety and vector.rows:
+            self._try_join(vector, now_ns)
+
+    def _agreed(self, grown: list[Source], safety: bool, now_ns: i64) -> None:
+        """More is stable, or safe: release it, or purge what it covers."""
+        for source in grown:
+            agreed = self._safety.agreed(source) if safety else self._stability.agreed(source)
+            if self._observer is not None:
+                event = "safe" if safety else "stable"
+                self._observer.progress(event, source, int(agreed), None, 0)
+            if self._guard is not None and self._guard.advance(source, agreed):
+                self._retained.covers_released(source)
+                self._note_retained_purges()
+            if safety:
+                continue
+            self._retained.release(source, agreed)
+            self._answers.stable(source, agreed)
+            inbound = self._inbounds.get(source)
+            if inbound is not None:
+                # Room in the window of this source: what waited for it may go on.
+                self._hand_on(inbound, now_ns)
+
+    def _gossip(self, now_ns: i64) -> None:
+        """Tell a few others who has what; less and less often when there is nothing to tell."""
+        self._agreed(self._stability.on_period(), False, now_ns)
+        self._agreed(self._safety.on_period(), True, now_ns)
+        if self._stability.all_agreed():
+            self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX)
+        else:
+            self._rest_periods = 1
+        self._gossip_ns = now_ns + self._rest_periods * self.config.gossip_period_ns
+        vectors = self._stability.vectors()
+        if self._guard is not None and self._retained.held >= self.config.safety_rest_messages:
+            vectors += self._safety.vectors()
+        for to in self._peers():
+            for vector in vectors:
+                self._outbox.vector(to, vector)
+
+    def _peers(self) -> list[int]:
+        """Some other members, at random."""
+        if len(self._others) <= self.config.gossip_fanout:
+            return list(self._others)
+        left = list(self._others)
+        return [
+            left.pop(self._random.randrange(len(left))) for _ in range(self.config.gossip_fanout)
+        ]
+
+    def _try_join(self, vector: Vector, now_ns: i64) -> None:
+        """A restarted member begins every stream at the stable point, once no old vote is left."""
+        if self._join_from_ns < 0:
+            self._join_from_ns = now_ns + self.config.join_delay_ns
+        if now_ns < self._join_from_ns:
+            return
+        at = self._index.get(int(vector.rows[0].source.sender))
+        if at is None:
+            return
+        page = page_of(at)
+        free = self._join_rounds.setdefault(page, int(vector.round) + _JOIN_ROUNDS)
+        if free == 0 or vector.round < free:
+            return
+        self._join_rounds[page] = 0
+        for source in self._stability.sources(page):
+            inbound = self._inbound(source)
+            agreed = self._stability.agreed(source)
+            if inbound is None or source == self.me:
+                continue
+            if agreed >= inbound.next:
+                inbound.jump(agreed + 1)
+                self._stability.has(source, agreed)
+                self._safety.has(source, agreed)
+            if self._observer is not None:
+                self._observer.progress("join", source, int(inbound.next), None, 0)
+
+    # -- small parts -------------------------------------------------------------------------------
+
+    def _inbound(self, source: Source) -> Inbound | None:
+        """The stream of a source, unless it is not of this group or must not be joined yet."""
+        inbound = self._inbounds.get(source)
+        if inbound is not None:
+            return inbound
+        at = self._index.get(int(source.sender))
+        if at is None or (self._joining and self._join_rounds.get(page_of(at), 1) != 0):
+            return None
+        if source.sender == self.me.sender and source != self.me:
+            # A former life of this member; whoever lives on sees to it.
+            return None
+        inbound = Inbound(source, self.config)
+        self._inbounds[source] = inbound
+        return inbound
+
+    def _repair(self, inbound: Inbound) -> Repair:
+        repair = self._repairs.get(inbound.source)
+        if repair is None:
+            repair = Repair(self._window, self.config.nak_delay_ns, self._random)
+            self._repairs[inbound.source] = repair
+        return repair
+
+    def _room_for_own(self, payload_bytes: i64) -> bool:
+        return not self.config.deliver_own or self._inbounds[self.me].room_for(
+            payload_bytes + _KEY_BYTES
+        )
+
+    def _pack(self, now_ns: i64) -> None:
+        if self.config.bandwidth_bytes_s == 0:
+            for frames in self._sender.frames_to_send():
+                self._outbox.datagram(EVERYBODY, frames)
+            return
+        while self._sender.unsent and self._pacer.ready(now_ns):
+            for frames in self._sender.frames_to_send(1):
+                self._pacer.spend(len(frames), now_ns)
+                self._outbox.datagram(EVERYBODY, frames)
+
+    def _note_retained_purges(self) -> None:
+        for purged in self._retained.drain_purged():
+            cover = purged.cover
+            assert cover is not None, "only covered messages leave"
+            message = purged.message
+            self._answers.note_firm(message.source, message.seq, cover.source, cover.seq)
+            self._tell_purged(purged)
+
+    def _note_early_purges(self, inbound: Inbound) -> None:
+        for message, cover in inbound.purged:
+            self._answers.note_soft(message.source, message.seq, cover.source, cover.seq)
+        inbound.purged.clear()
+
+    def _tell_purged(self, purged: Purged) -> None:
+        if self._observer is not None:
+            self._observer.message("purge", purged.message, purged.place, purged.cover)

@@ -1,0 +1,26 @@
+"""What a member tells about itself, as it happens: the source of every journal.
+
+A world subclasses `Observer` and gives it to its members. The member says what; the world knows
+when and where. Nothing here is part of the protocol, and without an observer nothing is told.
+"""
+
+from mypy_extensions import mypyc_attr
+
+from semcast.ids import Source
+from semcast.wire.message import Message
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Observer:
+    """Hears everything and does nothing; override what you want to know."""
+
+    def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
+        """One of multicast, receive, deliver, purge, retransmit happened to a message.
+
+        `where` is "", "delivery" or "retransmit"; a purge has the cover that replaces it.
+        """
+
+    def progress(
+        self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
+    ) -> None:
+        """One of safe, stable, skip, nak, block, unblock, join concerns a source and a seq."""

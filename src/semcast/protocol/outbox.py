@@ -1,0 +1,104 @@
+"""The outbox: frames for various destinations in, datagrams out, as few as they fit into."""
+
+from typing import Final, final
+
+from semcast.errors import MessageTooLargeError
+from semcast.ids import Source
+from semcast.wire.encode import FrameWriter
+from semcast.wire.fragment import fragments_of
+from semcast.wire.frames import Covered, Nak, Vector
+from semcast.wire.limits import Limits
+from semcast.wire.message import Message
+
+# The destination of a multicast.
+EVERYBODY: Final = -1
+# How many ranges or covers go into one frame; the smallest datagram has room for them.
+ROWS_MAX: Final = 12
+
+
+@final
+class Outgoing:
+    """One datagram: frames to be sealed and sent."""
+
+    def __init__(self, to: int, frames: bytes) -> None:
+        # The sender id of one member, or EVERYBODY (but this one).
+        self.to = to
+        self.frames = frames
+
+    def __repr__(self) -> str:
+        return f"<Outgoing {len(self.frames)} B to {'all' if self.to == EVERYBODY else self.to}>"
+
+
+@final
+class Outbox:
+    """Collects what is to be sent until somebody takes it."""
+
+    def __init__(self, me: Source, limits: Limits) -> None:
+        self._me: Final = me
+        self._limits: Final = limits
+        # In the order of first use, so that the same run always sends in the same order.
+        self._writers: Final[dict[int, FrameWriter]] = {}
+        self._ready: list[Outgoing] = []
+
+    def take(self) -> list[Outgoing]:
+        """All datagrams; the outbox is then empty."""
+        for to, writer in self._writers.items():
+            if len(writer) > 0:
+                self._ready.append(Outgoing(to, writer.take()))
+        ready, self._ready = self._ready, []
+        return ready
+
+    def datagram(self, to: int, frames: bytes) -> None:
+        """Frames that fill a datagram by themselves."""
+        self._ready.append(Outgoing(to, frames))
+
+    def message(self, to: int, message: Message) -> None:
+        """A message, whole or in fragments."""
+        writer = self._writer(to)
+        if writer.add_message(message):
+            return
+        self._flush(to, writer)
+        if writer.add_message(message):
+            return
+        for fragment in fragments_of(message, self._limits):
+            if not writer.add_fragment(fragment):
+                self._flush(to, writer)
+                added = writer.add_fragment(fragment)
+                assert added, "a fragment fits an empty datagram"
+
+    def nak(self, to: int, nak: Nak) -> None:
+        """A request; its list of ranges is short."""
+        assert len(nak.ranges) <= ROWS_MAX
+        writer = self._writer(to)
+        if not writer.add_nak(nak):
+            self._flush(to, writer)
+            added = writer.add_nak(nak)
+            assert added, "a request fits an empty datagram"
+
+    def covered(self, to: int, covered: Covered) -> None:
+        """What replaces messages that were asked for; the list is short."""
+        assert len(covered.covers) <= ROWS_MAX
+        writer = self._writer(to)
+        if not writer.add_covered(covered):
+            self._flush(to, writer)
+            added = writer.add_covered(covered)
+            assert added, "an answer fits an empty datagram"
+
+    def vector(self, to: int, vector: Vector) -> None:
+        """Votes."""
+        writer = self._writer(to)
+        if not writer.add_vector(vector):
+            self._flush(to, writer)
+            if not writer.add_vector(vector):
+                raise MessageTooLargeError(0, self._limits.frames_bytes_max)
+
+    def _writer(self, to: int) -> FrameWriter:
+        writer = self._writers.get(to)
+        if writer is None:
+            writer = FrameWriter(self._me, self._limits.frames_bytes_max)
+            self._writers[to] = writer
+        return writer
+
+    def _flush(self, to: int, writer: FrameWriter) -> None:
+        if len(writer) > 0:
+            self._ready.append(Outgoing(to, writer.take()))

@@ -1,0 +1,51 @@
+"""Stability detection, the interface: what this member has in, what enough members have out.
+
+A tracker counts votes. With the votes of all members it detects *stability*: everybody has a
+message, so it may be forgotten (STAB §2). With f+1 votes it detects *safety*: somebody who does not
+crash has it (SRM §5.3). The protocols of STAB implement the same interface.
+"""
+
+from mypy_extensions import i64
+
+from semcast.ids import Source
+from semcast.wire.frames import Vector
+
+
+class StabilityTracker:
+    """Detects up to which message of each source enough members have everything."""
+
+    def has(self, source: Source, seq: i64) -> None:
+        """We have everything of `source` up to `seq`, or messages that cover it."""
+        raise NotImplementedError
+
+    def heard_of(self, source: Source, seq: i64) -> None:
+        """Message `seq` of `source` exists."""
+        raise NotImplementedError
+
+    def on_vector(self, vector: Vector) -> list[Source]:
+        """Another member's vector arrived. Returns the sources whose agreed seq has grown."""
+        raise NotImplementedError
+
+    def on_period(self) -> list[Source]:
+        """It is time to tell others. Returns the sources whose agreed seq has grown."""
+        raise NotImplementedError
+
+    def vectors(self) -> list[Vector]:
+        """What to tell others now."""
+        raise NotImplementedError
+
+    def agreed(self, source: Source) -> i64:
+        """Enough members have everything of `source` up to here."""
+        raise NotImplementedError
+
+    def newest(self, source: Source) -> i64:
+        """The newest message of `source` that anybody spoke of."""
+        raise NotImplementedError
+
+    def remove(self, member: i64) -> list[Source]:
+        """The member with this index is gone. Returns the sources whose agreed seq has grown."""
+        raise NotImplementedError
+
+    def forget(self, source: Source) -> None:
+        """Nothing more will come of this source, and all of it is stable."""
+        raise NotImplementedError

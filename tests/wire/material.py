@@ -1,0 +1,214 @@
+"""What the tests of the wire are made of: strategies for messages and frames, and small tools.
+
+Values lean towards the edges of their ranges, where a codec breaks. Used by the tests beside it;
+holds none itself.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import ID_MAX, SEQ_MAX, Source
+from semcast.wire.decode import Decoded, Decoder
+from semcast.wire.encode import FrameWriter
+from semcast.wire.frames import (
+    ControlFrame,
+    Covered,
+    Fragment,
+    Nak,
+    Progress,
+    Vector,
+)
+from semcast.wire.message import Message
+
+Item: TypeAlias = Message | ControlFrame
+
+# Large things take their time to draw, and more so on a busy machine: slow is not wrong.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+GOLDEN = Path(__file__).parent / "golden"
+# The sender of every datagram here, and others whose messages it relays.
+SENDER = Source(0xA11CE, 3)
+OTHERS = (Source(0xB0B, 1), Source(0xB0B, 2), Source(0, 0), Source(ID_MAX, ID_MAX))
+SOURCES = (SENDER, *OTHERS)
+# The largest room that any limits allow, and the one of the default limits.
+ROOM_MAX = 65_435
+ROOM = 1_300
+
+# Everything in front of a body: frame, source and run, then a record with all that it may have.
+_RUN_BYTES = 4 + 16 + 16 + 12
+_FILL = bytes(range(256)) * 257
+
+SEQS = st.integers(1, SEQ_MAX) | st.integers(1, 200) | st.integers(SEQ_MAX - 200, SEQ_MAX)
+COUNTS = SEQS | st.just(0)
+RANKS = st.integers(-SEQ_MAX, SEQ_MAX) | st.sampled_from([0, -1, -SEQ_MAX, SEQ_MAX])
+BITMAPS = (
+    st.just(0)
+    | st.integers(0, (1 << 1024) - 1)
+    | st.integers(0, 1024).map(lambda bits: (1 << bits) - 1)
+    | st.integers(60, 65).map(lambda bit: 1 << bit)
+)
+SOURCES_ANY = st.sampled_from(SOURCES) | st.builds(
+    Source, st.integers(0, ID_MAX), st.integers(0, ID_MAX)
+)
+_SEQ_STEPS = st.sampled_from([1, 1, 1, 0, 2, -1, 65_535, 65_536, -65_536, 1 << 40])
+_NS_STEPS = st.sampled_from([1_000, 0, -1, (1 << 32) - 1, 1 << 32, -(1 << 32), 1 << 50])
+
+
+def body_of(size: int, salt: int = 0) -> bytes:
+    """Bytes that differ from place to place, so that a shifted slice is seen."""
+    start = salt % 251
+    return _FILL[start : start + size]
+
+
+def words_of(bitmap: int) -> int:
+    """How many 64-bit words hold a bitmap."""
+    return -(-bitmap.bit_length() // 64)
+
+
+@st.composite
+def messages(
+    draw: st.DrawFn,
+    source: st.SearchStrategy[Source] = SOURCES_ANY,
+    seq: st.SearchStrategy[int] = SEQS,
+    sent_ns: st.SearchStrategy[int] = COUNTS,
+    room: int = ROOM,
+) -> Message:
+    """Any message that fits `room` bytes of frames, even when it is relayed."""
+    bitmap, ranked = draw(BITMAPS), draw(st.booleans())
+    left = room - _RUN_BYTES - 8 * words_of(bitmap) - (8 if ranked else 0)
+    key_len = draw(st.integers(0, 255) | st.sampled_from([0, 1, 8, 255]))
+    payload_max = left - key_len
+    small = st.integers(0, min(100, payload_max))
+    payload_len = draw(small | st.integers(0, payload_max) | st.just(payload_max))
+    number = draw(seq)
+    rank = draw(RANKS) if ranked else 0
+    body = body_of(key_len + payload_len, number)
+    return Message(draw(source), number, body, key_len, bitmap, rank, ranked, draw(sent_ns))
+
+
+@st.composite
+def streams(draw: st.DrawFn, room: int = ROOM) -> list[Message]:
+    """Messages as a sender or a relay has them: mostly one after the other, with every gap."""
+    seq, sent_ns = draw(SEQS), draw(COUNTS)
+    source = draw(st.sampled_from(SOURCES))
+    found = []
+    for _ in range(draw(st.integers(0, 12))):
+        seq = min(max(seq + draw(_SEQ_STEPS), 1), SEQ_MAX)
+        sent_ns = min(max(sent_ns + draw(_NS_STEPS), 0), SEQ_MAX)
+        if draw(st.integers(0, 3)) == 0:
+            source = draw(st.sampled_from(SOURCES))
+        found.append(draw(messages(st.just(source), st.just(seq), st.just(sent_ns), room)))
+    return found
+
+
+@st.composite
+def fragments(draw: st.DrawFn, room: int = ROOM) -> Fragment:
+    count = draw(st.integers(1, 0xFFFF) | st.sampled_from([1, 2, 0xFFFF]))
+    index = draw(st.integers(0, count - 1) | st.just(count - 1))
+    size = draw(st.integers(1, room - 32) | st.just(room - 32))
+    seq = draw(SEQS)
+    return Fragment(draw(SOURCES_ANY), seq, index, count, body_of(size, seq))
+
+
+def rows_max(room: int, head: int, row: int) -> int:
+    """How many rows fit one frame, but no more than is quick to draw."""
+    return min((room - 4 - head) // row, 20)
+
+
+def naks(room: int = ROOM) -> st.SearchStrategy[Nak]:
+    ranges = st.tuples(SEQS, SEQS).map(lambda ends: (min(ends), max(ends)))
+    rows = st.lists(ranges, max_size=rows_max(room, 24, 16))
+    return st.builds(Nak, SOURCES_ANY, st.integers(0, ID_MAX), st.booleans(), rows)
+
+
+def covereds(room: int = ROOM) -> st.SearchStrategy[Covered]:
+    cover = st.tuples(SEQS, SOURCES_ANY, SEQS)
+    return st.builds(Covered, SOURCES_ANY, st.lists(cover, max_size=rows_max(room, 16, 32)))
+
+
+def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
+    rows = rows_max(room, 10, 40)
+    voters_max = room - 14 - 40 * rows
+    voters = (
+        st.integers(0, voters_max * 8).map(lambda bits: (1 << bits) - 1)
+        | st.integers(0, 1 << 70)
+        | st.just(1 << (voters_max * 8 - 1))
+    )
+    row = st.builds(Progress, SOURCES_ANY, COUNTS, COUNTS, COUNTS)
+    return st.builds(Vector, st.booleans(), COUNTS, voters, st.lists(row, max_size=rows))
+
+
+def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
+    return fragments(room) | naks(room) | covereds(room) | vectors(room)
+
+
+def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:
+    """Messages and control frames in any order."""
+    runs: st.SearchStrategy[Sequence[Item]] = streams(room)
+    alone: st.SearchStrategy[Sequence[Item]] = controls(room).map(lambda frame: [frame])
+    return st.lists(runs | alone, max_size=6).map(lambda parts: [i for part in parts for i in part])
+
+
+def add(writer: FrameWriter, item: Item) -> bool:
+    match item:
+        case Message():
+            return writer.add_message(item)
+        case Fragment():
+            return writer.add_fragment(item)
+        case Nak():
+            return writer.add_nak(item)
+        case Covered():
+            return writer.add_covered(item)
+        case Vector():
+            return writer.add_vector(item)
+
+
+def encoded(all_items: Iterable[Item], source: Source = SENDER, room: int = ROOM_MAX) -> bytes:
+    """The frames of one datagram that holds all of these."""
+    writer = FrameWriter(source, room)
+    for item in all_items:
+        assert add(writer, item), f"{item!r} does not fit"
+    return writer.take()
+
+
+def frame(kind: int, body: bytes, flags: int = 0) -> bytes:
+    """One frame, written by other means than the code under test."""
+    return struct.pack("<BBH", kind, flags, len(body)) + body
+
+
+def frame_starts(frames: bytes) -> list[int]:
+    """Where each frame of a valid datagram starts; the end, too."""
+    starts, at = [0], 0
+    while at < len(frames):
+        at += 4 + struct.unpack_from("<H", frames, at + 2)[0]
+        starts.append(at)
+    return starts
+
+
+def golden(name: str) -> bytes:
+    """The bytes of a golden file: hex digits; from # on, a line explains itself."""
+    lines = (GOLDEN / f"{name}.hex").read_text().splitlines()
+    return bytes.fromhex("".join(line.partition("#")[0] for line in lines))
+
+
+def decode_or_refuse(frames: bytes, source: Source = SENDER) -> Decoded | None:
+    """What the bytes say, or None if they were refused, and then in one clear line."""
+    try:
+        return Decoder().decode(frames, source)
+    except RemoteProtocolError as error:
+        assert_clear(error)
+        return None
+
+
+def assert_clear(error: RemoteProtocolError) -> None:
+    """One line with the numbers in it, short enough for a log."""
+    text = str(error)
+    assert "\n" not in text
+    assert 10 <= len(text) <= 160
+    assert any(character.isdigit() for character in text), text
