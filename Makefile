@@ -44,7 +44,8 @@ test: setup ## Run the tests; the core's on both builds, compiled and interprete
 	@echo "== everything, compiled"
 	@$(BIN)/python -m pytest -q
 	@echo "== the core, interpreted"
-	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/test_build.py
+	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
+		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
 
 .PHONY: check
 check: $(VENV)/.deps ## Lint, types, import order
@@ -60,6 +61,10 @@ coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
 .PHONY: bench
 bench: setup ## Time the hot path, compiled and interpreted, in one run
 	@$(BIN)/python -m bench
+
+.PHONY: explore
+explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
+	@$(BIN)/semcast sim explore --seconds $${EXPLORE_SECONDS:-600} --seed $${EXPLORE_SEED:-1} --workers $$(nproc)
 
 .PHONY: fuzz
 fuzz: setup ## Fuzz the decoder, guided by coverage, for FUZZ_SECONDS (60)

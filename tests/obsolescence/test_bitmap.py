@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.errors import ConfigError, LocalProtocolError
@@ -29,7 +29,6 @@ direct_links = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(direct_links, st.sampled_from([k for k in K_EDGES if k < 130]))
 def test_closure_is_the_transitive_closure_cut_at_distance_k(said: list[list[int]], k: int) -> None:
     """closure(s) = every s−n with n ≤ k that a chain of direct links leads to.
@@ -47,7 +46,6 @@ def test_closure_is_the_transitive_closure_cut_at_distance_k(said: list[list[int
         assert {seq - n for n in distances(closed)} == near
 
 
-@settings(deadline=None)
 @given(direct_links, ks())
 def test_messages_that_never_existed_are_never_named(said: list[list[int]], k: int) -> None:
     closure = Closure(k)
@@ -58,7 +56,6 @@ def test_messages_that_never_existed_are_never_named(said: list[list[int]], k: i
         assert closed >> k == 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 70), min_size=1, max_size=100), ks())
 def test_replacing_one_is_the_same_by_either_way(steps: list[int], k: int) -> None:
     """`add_one` is the hot path of keys; `add` is the definition."""
@@ -94,7 +91,6 @@ def test_a_chain_names_its_last_k_links_and_no_more(k: int) -> None:
     assert closed.bit_count() == k
 
 
-@settings(deadline=None)
 @given(bitmaps())
 def test_distances_are_the_set_bits_nearest_first(bitmap: int) -> None:
     found = distances(bitmap)
@@ -102,7 +98,6 @@ def test_distances_are_the_set_bits_nearest_first(bitmap: int) -> None:
     assert sum(1 << (n - 1) for n in found) == bitmap
 
 
-@settings(deadline=None)
 @given(direct_links, ks(), st.data())
 def test_what_is_taken_back_never_happened(
     said: list[list[int]], k: int, data: st.DataObject

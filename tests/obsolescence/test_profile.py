@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.errors import LocalProtocolError
@@ -25,7 +25,6 @@ def brute_distances(keys: list[str | None]) -> list[int]:
     return found
 
 
-@settings(deadline=None)
 @given(keyed)
 def test_d_is_the_distance_to_the_last_message_of_the_key(keys: list[str | None]) -> None:
     profiler = Profiler()
@@ -36,7 +35,6 @@ def test_d_is_the_distance_to_the_last_message_of_the_key(keys: list[str | None]
     assert profile.counts == {x: expected.count(x) for x in set(expected)}
 
 
-@settings(deadline=None)
 @given(keyed)
 def test_keys_and_the_distances_they_mean_give_one_profile(keys: list[str | None]) -> None:
     by_distance = Profiler()
@@ -46,7 +44,6 @@ def test_keys_and_the_distances_they_mean_give_one_profile(keys: list[str | None
     assert by_distance.profile() == Profiler().add_many(keys).profile()
 
 
-@settings(deadline=None)
 @given(keyed)
 def test_never_obsolete_is_what_no_later_message_replaces(keys: list[str | None]) -> None:
     profile = Profiler().add_many(keys).profile()
@@ -56,7 +53,6 @@ def test_never_obsolete_is_what_no_later_message_replaces(keys: list[str | None]
         assert profile.share_never_obsolete == pytest.approx(sum(last) / len(keys))
 
 
-@settings(deadline=None)
 @given(keyed.filter(bool), st.integers(0, 70))
 def test_the_distribution_is_one(keys: list[str | None], distance: int) -> None:
     profile = Profiler().add_many(keys).profile()

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.ids import Source
@@ -22,7 +22,6 @@ from semcast.testing import (
 from semcast.wire.message import Message
 
 
-@settings(deadline=None)
 @given(streams(max_size=15))
 def test_a_stream_is_numbered_from_1_and_names_only_what_exists(stream: list[Message]) -> None:
     assert [message.seq for message in stream] == list(range(1, len(stream) + 1))
@@ -32,7 +31,6 @@ def test_a_stream_is_numbered_from_1_and_names_only_what_exists(stream: list[Mes
         assert not (message.ranked and message.bitmap)
 
 
-@settings(deadline=None)
 @given(streams(Source(7, 3), k=5, said=replacements(ranked=False, predecessors=False)))
 def test_a_stream_is_what_was_asked_for(stream: list[Message]) -> None:
     for message in stream:
@@ -41,7 +39,6 @@ def test_a_stream_is_what_was_asked_for(stream: list[Message]) -> None:
         assert not message.ranked
 
 
-@settings(deadline=None)
 @given(st.lists(streams(max_size=6), max_size=3), st.data())
 def test_arrivals_leave_nothing_out(sent: list[list[Message]], data: st.DataObject) -> None:
     every = [message for stream in sent for message in stream]
@@ -51,7 +48,6 @@ def test_arrivals_leave_nothing_out(sent: list[list[Message]], data: st.DataObje
     assert {id(message) for message in again} == {id(message) for message in every}
 
 
-@settings(deadline=None)
 @given(messages(), bitmaps(70), ks(), sources())
 def test_raw_parts_stay_within_what_the_wire_carries(
     message: Message, bitmap: int, k: int, source: Source
@@ -63,7 +59,6 @@ def test_raw_parts_stay_within_what_the_wire_carries(
     assert source == Source(source.sender, source.incarnation)
 
 
-@settings(deadline=None)
 @given(buffer_configs(), buffer_configs(Purging.WATERMARK, Overflow.RANDOM, 3))
 def test_settings_are_valid_and_what_was_asked_for(
     any_one: BufferConfig, one: BufferConfig

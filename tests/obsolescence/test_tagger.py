@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.obsolescence.naive_tagger import NaiveTagger
 
@@ -38,7 +38,6 @@ def as_tuple(mark: Annotation) -> tuple[int, bytes, int, bool]:
     return mark.bitmap, mark.key, mark.rank, mark.ranked
 
 
-@settings(deadline=None)
 @given(histories, small_ks)
 def test_every_mix_of_what_can_be_said_means_what_it_says(said: list[Replaces], k: int) -> None:
     """Against the literal meaning: whole history, closed from scratch, cut to k."""
@@ -49,7 +48,6 @@ def test_every_mix_of_what_can_be_said_means_what_it_says(said: list[Replaces], 
         assert tagger.tag(seq, replaces).bitmap == naive.bitmap(replaces)
 
 
-@settings(deadline=None)
 @given(histories, ks(), st.data())
 def test_what_was_taken_back_or_refused_never_happened(
     said: list[Replaces], k: int, data: st.DataObject

@@ -99,6 +99,16 @@ def test_a_safe_rank_replaces_those_of_other_senders() -> None:
     assert [int(m.rank) for m in buffer.messages()] == [9]
 
 
+def test_one_safe_rank_replaces_all_that_wait_for_safety() -> None:
+    buffer, guard = guarded()
+    for seq in (1, 2, 3):
+        buffer.insert(bid(seq, seq, source=B))
+    buffer.insert(bid(4, 9, b"other", source=B))
+    guard.advance(A, 1)
+    assert buffer.insert(bid(1, 5, source=A)) is Verdict.STORED
+    assert [int(m.rank) for m in buffer.messages()] == [9, 5]
+
+
 def test_safety_only_grows_and_is_kept_for_each_life() -> None:
     """INV-GUARD: an answer is never taken back, and holds for everything earlier."""
     guard = SafeUpTo()

@@ -75,11 +75,10 @@ class IndexMachine(RuleBasedStateMachine):
 
 def test_the_index_is_a_dictionary_whatever_the_gaps() -> None:
     run_state_machine_as_test(
-        IndexMachine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        IndexMachine, settings=settings(max_examples=60, stateful_step_count=30)
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 2000), unique=True, max_size=300))
 def test_any_order_of_arrival_is_found_and_forgotten_again(seqs: list[int]) -> None:
     index = SeqIndex()

@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from tests.protocol.making import A, left, over, plain, seqs
+from tests.protocol.making import A, B, bid, left, over, plain, seqs
 
 from semcast.errors import ConfigError
 from semcast.obsolescence import Profiler, Tagger
-from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, Verdict
+from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
 from semcast.protocol.policy import POLICIES
 from semcast.wire.message import Message
 
@@ -110,6 +110,44 @@ def test_a_marked_message_covers_nothing_new() -> None:
         buffer.covers_released(A)
         assert buffer.insert(plain(4)) is Verdict.STORED
         assert (seqs(buffer), left(buffer)) == ([1, 3, 4], [("replaced", 2, 3)])
+
+
+def test_a_marked_rank_covers_nothing_new() -> None:
+    """As above: whether 1 was purged or only marked, a smaller bid of another sender enters."""
+    for policy in ("eager", "lazy"):
+        buffer = PurgingBuffer(BufferConfig.of(policy, 9))
+        buffer.insert(bid(1, 5))
+        buffer.insert(over(2, 1))
+        assert buffer.insert(bid(1, 3, source=B)) is Verdict.STORED
+
+
+def test_a_full_watermark_buffer_purges_no_further_than_its_low_mark() -> None:
+    config = BufferConfig(4, purging=Purging.WATERMARK, high_messages=4, low_messages=3)
+    buffer = PurgingBuffer(config)
+    for seq in range(1, 5):
+        buffer.insert(over(seq, *range(1, seq)))
+    assert buffer.insert(plain(5)) is Verdict.STORED
+    assert buffer.held == 4
+    # In bytes there may be no room at the low mark either: then all of them go.
+    config = BufferConfig(4, 8, Purging.WATERMARK, high_messages=4, low_messages=3)
+    buffer = PurgingBuffer(config)
+    for seq in range(1, 5):
+        buffer.insert(over(seq, *range(1, seq), size=2))
+    assert buffer.insert(plain(5, 6)) is Verdict.STORED
+    assert seqs(buffer) == [4, 5]
+
+
+def test_what_is_marked_makes_room_even_when_its_cover_was_taken() -> None:
+    """The cover comes first in the queue, since it was not safe when the other one came."""
+    guard = SafeUpTo()
+    buffer = PurgingBuffer(BufferConfig(9, 5, Purging.LAZY), guard=guard, record=True)
+    buffer.insert(bid(1, 9))
+    buffer.insert(bid(1, 1, source=B))
+    guard.advance(A, 1)
+    buffer.covers_released(A)
+    buffer.take()
+    assert buffer.insert(plain(2, 5)) is Verdict.STORED
+    assert (seqs(buffer), left(buffer)) == ([2], [("replaced", 1, 1)])
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.errors import LocalProtocolError, MessageTooLargeError, WindowFullError
@@ -58,7 +58,6 @@ def test_messages_are_numbered_from_1_and_sent_as_they_were_made() -> None:
     assert sender.frames_to_send() == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(replacements(), st.integers(0, 1500)), max_size=25), st.data())
 def test_what_is_held_when_packed_is_sent_once_whole_and_in_order(
     said: list[tuple[Replaces, int]], data: st.DataObject

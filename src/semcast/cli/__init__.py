@@ -22,6 +22,9 @@ from semcast.cli import (
     model_stability,
     model_trigger,
     profile,
+    sim_exhaust,
+    sim_explore,
+    sim_run,
 )
 from semcast.cli._errors import exit_code_of
 
@@ -49,8 +52,22 @@ model_app.command("trigger", short_help="When to start a stability round.")(mode
 model_app.command("propagation", short_help="Messages and delay of ordered multicasts.")(
     model_propagation.propagation
 )
+sim_app = typer.Typer(
+    help="Whole groups in virtual time: the same protocol code, a simulated network, any fault.",
+    short_help="Run groups in virtual time.",
+    rich_markup_mode=None,
+)
+sim_app.command("run", short_help="Run a scenario and check what it promised.")(sim_run.sim_run)
+sim_app.command("explore", short_help="Random groups under random faults, all checked.")(
+    sim_explore.sim_explore
+)
+sim_app.command("replay", short_help="One case of the explorer again.")(sim_explore.sim_replay)
+sim_app.command("exhaust", short_help="Every run of a very small group, all checked.")(
+    sim_exhaust.sim_exhaust
+)
 app.command("demo", short_help="Watch one slow reader under four policies.")(demo.demo)
 app.add_typer(model_app, name="model")
+app.add_typer(sim_app, name="sim")
 app.command("profile", short_help="How far apart a trace's messages and replacements are.")(
     profile.profile
 )
@@ -107,4 +124,9 @@ def _root(
 
 @model_app.callback(invoke_without_command=True)
 def _model(context: typer.Context) -> None:
+    _help_if_alone(context)
+
+
+@sim_app.callback(invoke_without_command=True)
+def _sim(context: typer.Context) -> None:
     _help_if_alone(context)

@@ -1,10 +1,8 @@
 """What this member can answer about messages that it no longer has, and what it has just answered.
 
 A purged message is answered with its cover, so that nobody asks for ever (SRM §5.3). Covers are
-kept in two lists. *Firm* ones are safe: they may be told at once, and when there are too many the
-oldest is forgotten, since that a message is covered follows from not having it. *Soft* ones are
-what this member alone knows of: it purged the message while it waited for an earlier one, by a
-message that may not be safe yet; they may be told only once it is.
+safe, so they may be told at once. When there are too many, the oldest is forgotten, since that a
+message is covered follows from not having it.
 """
 
 from typing import Final, final
@@ -21,42 +19,31 @@ class Answers:
     def __init__(self, covers_max: int, cooldown_ns: i64) -> None:
         self._covers_max: Final = covers_max
         self._cooldown_ns: Final[i64] = cooldown_ns
-        self._firm: Final[dict[Source, dict[int, tuple[Source, int]]]] = {}
-        self._soft: Final[dict[Source, dict[int, tuple[Source, int]]]] = {}
+        self._covers: Final[dict[Source, dict[int, tuple[Source, int]]]] = {}
         self._resent: dict[tuple[Source, int], int] = {}
         self.forgotten: i64 = 0
 
-    def note_soft(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
-        """A message was purged because of another that may not be safe yet."""
-        self._soft.setdefault(source, {})[int(seq)] = (by_source, int(by_seq))
-
-    def soft(self, source: Source, seq: i64) -> tuple[Source, int] | None:
-        """The cover that must be safe before it is told, if there is one."""
-        covers = self._soft.get(source)
-        return None if covers is None else covers.get(int(seq))
-
-    def note_firm(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
+    def note_cover(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
         """A message was purged because of a safe one."""
-        covers = self._firm.setdefault(source, {})
+        covers = self._covers.setdefault(source, {})
         if len(covers) >= self._covers_max:
             del covers[next(iter(covers))]
             self.forgotten += 1
         covers[int(seq)] = (by_source, int(by_seq))
 
-    def firm(self, source: Source, seq: i64) -> tuple[Source, int] | None:
+    def cover(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         """What covers a message, if that is remembered."""
-        covers = self._firm.get(source)
+        covers = self._covers.get(source)
         return None if covers is None else covers.get(int(seq))
 
     def stable(self, source: Source, agreed: i64) -> None:
         """Nobody will ask for these any more."""
-        for known in (self._firm, self._soft):
-            covers = known.get(source)
-            if covers:
-                for seq in [seq for seq in covers if seq <= agreed]:
-                    del covers[seq]
-                if not covers:
-                    del known[source]
+        covers = self._covers.get(source)
+        if covers:
+            for seq in [seq for seq in covers if seq <= agreed]:
+                del covers[seq]
+            if not covers:
+                del self._covers[source]
 
     def may_resend(self, source: Source, seq: i64, now_ns: i64) -> bool:
         """Whether to send this again now: not if it was just sent; the copy is on its way."""

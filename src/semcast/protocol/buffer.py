@@ -66,11 +66,16 @@ class _Lane:
     def __init__(self) -> None:
         self.index: Final = SeqIndex()
         self.newest: i64 = 0
+        self.held_bytes: i64 = 0
         # No held message is older than this; hits are not looked for beyond it.
         self.oldest: i64 = 0
         # INV-RELEASED: every held message up to here that the guard allows was used as a cover,
         # or had no need to be, being marked.
         self.released: i64 = 0
+
+
+# Of a source of which nothing was ever held.
+_NO_LANE: Final = _Lane()
 
 
 @final
@@ -96,6 +101,8 @@ class PurgingBuffer:
         self._bytes_max: Final[i64] = config.bytes_max
         per_source = config.source_messages_max
         self._source_max: Final[i64] = config.messages_max if per_source is None else per_source
+        per_source = config.source_bytes_max
+        self._source_bytes_max: Final[i64] = config.bytes_max if per_source is None else per_source
         self._high: Final[i64] = config.high
         self._low: Final[i64] = config.low
         self._eager: Final = config.purging is Purging.EAGER
@@ -223,6 +230,10 @@ class PurgingBuffer:
         """How many messages of one source are held."""
         lane = self._find(source)
         return 0 if lane is None else lane.index.count
+
+    def room_for(self, source: Source, size_bytes: i64) -> bool:
+        """Whether a message of this size would be stored without purging anything."""
+        return self._fits(self._find(source) or _NO_LANE, size_bytes)
 
     def get(self, source: Source, seq: i64) -> Message | None:
         """A held message by its number; for retransmission."""
@@ -402,7 +413,11 @@ class PurgingBuffer:
             self._account(_OVERFLOW, message, None)
             return _DROPPED
         while not self._fits(lane, size):
-            self._drop_random(message.source, lane.index.count >= self._source_max)
+            its_own = (
+                lane.index.count >= self._source_max
+                or lane.held_bytes + size > self._source_bytes_max
+            )
+            self._drop_random(message.source, its_own)
         return _STORED
 
     def _would_fit(self, lane: _Lane, message: Message, size: i64) -> bool:
@@ -410,14 +425,17 @@ class PurgingBuffer:
         hits = self._hits(lane, message)
         freed: i64 = 0
         of_source: i64 = 0
+        of_source_bytes: i64 = 0
         for hit in hits:
             freed += len(hit.body)
             if hit.source == message.source:
                 of_source += 1
+                of_source_bytes += len(hit.body)
         return (
             self.held - len(hits) < self._messages_max
             and self.held_bytes - freed + size <= self._bytes_max
             and lane.index.count - of_source < self._source_max
+            and lane.held_bytes - of_source_bytes + size <= self._source_bytes_max
         )
 
     def _fits(self, lane: _Lane, size: i64) -> bool:
@@ -425,6 +443,7 @@ class PurgingBuffer:
             self.held < self._messages_max
             and self.held_bytes + size <= self._bytes_max
             and lane.index.count < self._source_max
+            and lane.held_bytes + size <= self._source_bytes_max
         )
 
     def _purge_marked(self, until: i64) -> None:
@@ -500,6 +519,7 @@ class PurgingBuffer:
         lane.index.put(message.seq, slot)
         self.held += 1
         self.held_bytes += size
+        lane.held_bytes += size
         return slot
 
     def _remove(self, slot: i64) -> Message:
@@ -519,6 +539,7 @@ class PurgingBuffer:
             lane.oldest += 1
         self.held -= 1
         self.held_bytes -= len(message.body)
+        lane.held_bytes -= len(message.body)
         if not self._eager and self._marked:
             self._marked.pop((message.source, int(message.seq)), None)
         if message.ranked:

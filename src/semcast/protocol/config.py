@@ -9,6 +9,8 @@ from semcast.protocol.policy import BufferConfig, Overflow, Purging
 from semcast.wire.limits import Limits
 
 MEMBERS_MAX: Final = 65_536
+# Lives of one member that others may still keep messages of: it restarted, and soon again.
+LIVES_MAX: Final = 2
 MS: Final = 1_000_000
 
 
@@ -79,14 +81,19 @@ class MemberConfig:
         return BufferConfig(self.window_messages, self.window_bytes, self._purging())
 
     def retained_config(self, members: int) -> BufferConfig:
-        """Messages that others may ask for: the same bound for every source."""
-        sources = members if self.group_reliable else 1
+        """Messages that others may ask for: the same bounds for every source.
+
+        A source that could take the room of another would let two full members wait for each
+        other for ever. So there is room for all, also for the former life of every member.
+        """
+        sources = LIVES_MAX * members if self.group_reliable else 1
         return BufferConfig(
             self.window_messages * sources,
             self.window_bytes * sources,
             self._purging(),
             Overflow.REFUSE,
             source_messages_max=self.window_messages,
+            source_bytes_max=self.window_bytes,
         )
 
     def _purging(self) -> Purging:

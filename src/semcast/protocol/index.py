@@ -71,12 +71,11 @@ class SeqIndex:
     def _follow(self, seq: i64) -> None:
         """Make `seq` fall into the ring: move it on by half its size, or more, or double it."""
         base = max(self._base + (self._mask + 1) // 2, seq - self._mask)
-        # At a quarter full, growing costs no more memory than the dictionary would.
+        # At a quarter full, growing costs no more memory than the dictionary would. Rings that
+        # overlap are less than two sizes long together, so that twice the size reaches `seq`.
         if self.count * 4 > self._mask and base <= self._base + self._mask:
             self._double()
-            if seq <= self._base + self._mask:
-                return
-            base = max(self._base + (self._mask + 1) // 2, seq - self._mask)
+            return
         for left in range(self._base, min(base, self._base + self._mask + 1)):
             slot = self._cells[left & self._mask]
             if slot != _NONE:

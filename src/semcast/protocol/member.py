@@ -108,7 +108,8 @@ class Member:
         self._join_rounds: Final[dict[int, int]] = {}
         self._join_from_ns: i64 = -1
         self._index: Final = {sender: at for at, sender in enumerate(members)}
-        self._inbounds[me] = Inbound(me, config)
+        # What this member multicast is in `retained` for others, whatever becomes of it here.
+        self._inbounds[me] = Inbound(me, config, None)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -282,7 +283,7 @@ class Member:
         """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
         mine = message.source == self.me
         keep = self.config.group_reliable and not mine
-        if keep and self._retained.held_of(message.source) >= self.config.window_messages:
+        if keep and not self._retained.room_for(message.source, len(message.body)):
             return False
         verdict = self._delivery.insert(message)
         if verdict is _FULL:
@@ -324,7 +325,7 @@ class Member:
         for seq, by_source, by_seq in covered.covers:
             if inbound.cover(seq, by_source, by_seq):
                 self._repair(inbound).arrived(seq, now_ns)
-                self._answers.note_firm(covered.source, seq, by_source, by_seq)
+                self._answers.note_cover(covered.source, seq, by_source, by_seq)
         self._hand_on(inbound, now_ns)
 
     # -- repair ------------------------------------------------------------------------------------
@@ -401,14 +402,8 @@ class Member:
         if not dealt_with or seq <= self._stability.agreed(source):
             return
         # It was here and is not stable, so it was purged: it is covered.
-        soft = self._answers.soft(source, seq)
-        if soft is not None:
-            if self._guard is not None and not self._guard.is_safe(soft[0], soft[1]):
-                return
-            covers.append((int(seq), soft[0], soft[1]))
-            return
         # A cover that was forgotten is told as the message itself: covered, by what is not known.
-        by_source, by_seq = self._answers.firm(source, seq) or (source, int(seq))
+        by_source, by_seq = self._answers.cover(source, seq) or (source, int(seq))
         covers.append((int(seq), by_source, by_seq))
 
     # -- votes -------------------------------------------------------------------------------------
@@ -432,16 +427,18 @@ class Member:
             if self._observer is not None:
                 event = "safe" if safety else "stable"
                 self._observer.progress(event, source, int(agreed), None, 0)
+            inbound = self._inbounds.get(source)
             if self._guard is not None and self._guard.advance(source, agreed):
                 self._retained.covers_released(source)
                 self._note_retained_purges()
-            if safety:
-                continue
-            self._retained.release(source, agreed)
-            self._answers.stable(source, agreed)
-            inbound = self._inbounds.get(source)
+                if inbound is not None:
+                    inbound.covers_released()
+                    self._note_early_purges(inbound)
+            if not safety:
+                self._retained.release(source, agreed)
+                self._answers.stable(source, agreed)
             if inbound is not None:
-                # Room in the window of this source: what waited for it may go on.
+                # Room in the window of this source, or something to pass over: go on.
                 self._hand_on(inbound, now_ns)
 
     def _gossip(self, now_ns: i64) -> None:
@@ -505,10 +502,7 @@ class Member:
         at = self._index.get(int(source.sender))
         if at is None or (self._joining and self._join_rounds.get(page_of(at), 1) != 0):
             return None
-        if source.sender == self.me.sender and source != self.me:
-            # A former life of this member; whoever lives on sees to it.
-            return None
-        inbound = Inbound(source, self.config)
+        inbound = Inbound(source, self.config, self._guard)
         self._inbounds[source] = inbound
         return inbound
 
@@ -539,12 +533,12 @@ class Member:
             cover = purged.cover
             assert cover is not None, "only covered messages leave"
             message = purged.message
-            self._answers.note_firm(message.source, message.seq, cover.source, cover.seq)
+            self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
             self._tell_purged(purged)
 
     def _note_early_purges(self, inbound: Inbound) -> None:
         for message, cover in inbound.purged:
-            self._answers.note_soft(message.source, message.seq, cover.source, cover.seq)
+            self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
         inbound.purged.clear()
 
     def _tell_purged(self, purged: Purged) -> None:

@@ -52,6 +52,7 @@ class BufferConfig:
     low_messages: int | None = None
     # What one source may fill at most, so that none takes the room of another.
     source_messages_max: int | None = None
+    source_bytes_max: int | None = None
 
     @classmethod
     def of(cls, policy: str, messages_max: int = 1024, bytes_max: int = 64 << 20) -> "BufferConfig":
@@ -67,10 +68,10 @@ class BufferConfig:
                 f"messages_max {self.messages_max}, bytes_max {self.bytes_max}: "
                 "a buffer holds at least one message of one byte"
             )
-        if self.source_messages_max is not None and self.source_messages_max < 1:
-            raise ConfigError(
-                f"source_messages_max is {self.source_messages_max}; it must be at least 1"
-            )
+        for name in ("source_messages_max", "source_bytes_max"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} is {value}; it must be at least 1")
         if self.purging is not Purging.WATERMARK:
             if self.high_messages is not None or self.low_messages is not None:
                 raise ConfigError(f"marks are for the watermark policy, not for {self.purging}")

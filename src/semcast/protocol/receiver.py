@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from semcast.ids import Source
 from semcast.protocol.buffer import PurgingBuffer, Verdict
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.guard import CoverGuard
 from semcast.wire.message import Message
 
 _STORED: Final = Verdict.STORED
@@ -23,13 +24,14 @@ _FULL: Final = Verdict.FULL
 class Inbound:
     """The stream of one source as it arrives here."""
 
-    def __init__(self, source: Source, config: MemberConfig) -> None:
+    def __init__(self, source: Source, config: MemberConfig, guard: CoverGuard | None) -> None:
+        """`guard` says what may be used as a cover already, if others may ask for what waits."""
         self.source: Final = source
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
         # The newest message that is known to exist.
         self.newest: i64 = 0
-        self._early: Final = PurgingBuffer(config.early_config(), "delivery", record=True)
+        self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
         # Messages at or after `next` that are covered: by whom.
         self._covered: Final[dict[int, tuple[Source, int]]] = {}
         self._covered_max: Final = 4 * config.window_messages
@@ -91,12 +93,21 @@ class Inbound:
                 self.overflowed = max(self.overflowed, farthest.seq)
                 self._early.drop_newest()
                 verdict = self._early.insert(message)
+        self._note_purged()
+        return verdict is _STORED
+
+    def covers_released(self) -> None:
+        """The guard allows more covers: purge what they replace."""
+        if self._early.held > 0:
+            self._early.covers_released(self.source)
+            self._note_purged()
+
+    def _note_purged(self) -> None:
         for purged in self._early.drain_purged():
             cover = purged.cover
             assert cover is not None, "only covered messages leave"
             self._covered[int(purged.message.seq)] = (cover.source, int(cover.seq))
             self.purged.append((purged.message, cover))
-        return verdict is _STORED
 
     def head(self) -> Message | None:
         """The next message to hand on, if it is here."""

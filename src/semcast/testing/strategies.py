@@ -144,7 +144,7 @@ def buffer_configs(
     how = draw(st.sampled_from(Purging)) if purging is None else purging
     full = draw(st.sampled_from(Overflow)) if overflow is None else overflow
     size = draw(st.integers(1, messages_max))
-    bytes_max = draw(st.sampled_from((10, 25, 1 << 20)))
+    bytes_max = draw(st.sampled_from((10, 25, 1 << 20, 1 << 20)))
     share = draw(st.none() | st.none() | st.integers(1, size))
     if how is not Purging.WATERMARK or draw(st.booleans()):
         return BufferConfig(size, bytes_max, how, full, source_messages_max=share)

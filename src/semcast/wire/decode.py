@@ -132,7 +132,14 @@ class Decoder:
             # What one member accepts and relays, all others have to accept.
             if seq > SEQ_MAX or sent_ns > SEQ_MAX:
                 raise RemoteProtocolError(f"message of seq {seq}, time {sent_ns} is out of range")
-            bitmap, rank = _mark(data, at + RECORD_HEAD_BYTES, words, ranked)
+            bitmap = 0
+            rank: i64 = 0
+            if words == 1 and not ranked:
+                # What most messages have, without a call for it.
+                word = read_i64_le(data, at + RECORD_HEAD_BYTES)
+                bitmap = int(word) if word >= 0 else int(word) + (1 << 64)
+            elif words > 0 or ranked:
+                bitmap, rank = _mark(data, at + RECORD_HEAD_BYTES, words, ranked)
             out.append(
                 Message(
                     source,

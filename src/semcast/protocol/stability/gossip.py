@@ -16,12 +16,12 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Source
+from semcast.protocol.config import LIVES_MAX
 from semcast.protocol.stability.tracker import StabilityTracker
 from semcast.wire.frames import Progress, Vector
 
 SENDERS_PER_PAGE: Final = 4
-# A sender that restarts again and again may have this many lives in a vector.
-LIVES_MAX: Final = 2
+# A sender that restarts again and again may have a few lives in a vector.
 _ROWS_MAX: Final = LIVES_MAX * SENDERS_PER_PAGE
 
 

@@ -1,0 +1,25 @@
+"""Agreement (SRM Figure 3): if a correct process delivers m, all correct processes deliver some m'
+with m ⊑ m', whoever crashed. A message that no correct process delivered owes nothing here.
+"""
+
+from typing import Final
+
+from semcast.check._owed import missing
+from semcast.check.history import History
+from semcast.check.violation import Violation
+from semcast.journal import Journal
+
+PROPERTY: Final = "Agreement"
+
+
+def check(log: Journal | History) -> list[Violation]:
+    """Look at every message that was delivered by a correct node."""
+    history = History.of(log)
+    found = []
+    for stream in history.streams.values():
+        for message in stream:
+            witnesses = history.delivered[message] & history.correct
+            if witnesses:
+                why = f"{history.nodes[next(history.nodes_in(witnesses))]} delivered it"
+                found += missing(history, PROPERTY, message, history.correct, why)
+    return found

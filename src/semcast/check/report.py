@@ -1,0 +1,134 @@
+"""The verdict on a journal: every property that was promised, how much was judged, what is broken.
+
+Properties are a table here; each has a file of its own that says what it means. Which of them are
+promised depends on the reliability in the journal's header: S-SM (SRM Figure 2) or S-RM (Figure 3).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from semcast.check import (
+    accounting,
+    agreement,
+    fifo_completeness,
+    fifo_order,
+    flow_bounds,
+    integrity,
+    safe_purging,
+    sender_reliability,
+    stability,
+    validity,
+)
+from semcast.check.history import History
+from semcast.check.violation import Violation
+from semcast.journal import Journal
+
+_BOTH: Final = ("sender", "group")
+_SHOWN_MAX: Final = 20
+
+
+@dataclass(frozen=True)
+class Property:
+    """One property: what it is called, who promises it, and how it is judged."""
+
+    name: str
+    check: Callable[[Journal | History], list[Violation]]
+    # The events that are judged by it.
+    about: tuple[str, ...]
+    reliability: tuple[str, ...]
+    # A safety property holds on every prefix; others are judged when everything has come to rest.
+    safety: bool
+
+
+PROPERTIES: Final = (
+    Property(integrity.PROPERTY, integrity.check, ("multicast", "deliver"), _BOTH, True),
+    Property(fifo_order.PROPERTY, fifo_order.check, ("deliver",), _BOTH, True),
+    Property(
+        accounting.PROPERTY,
+        accounting.check,
+        ("receive", "deliver", "purge", "skip"),
+        _BOTH,
+        True,
+    ),
+    Property(flow_bounds.PROPERTY, flow_bounds.check, ("multicast", "receive"), _BOTH, True),
+    Property(safe_purging.PROPERTY, safe_purging.check, ("purge",), ("group",), True),
+    Property(stability.PROPERTY, stability.check, ("stable",), _BOTH, True),
+    Property(
+        sender_reliability.PROPERTY, sender_reliability.check, ("multicast",), ("sender",), False
+    ),
+    Property(validity.PROPERTY, validity.check, ("multicast",), ("group",), False),
+    Property(agreement.PROPERTY, agreement.check, ("multicast",), ("group",), False),
+    Property(
+        fifo_completeness.PROPERTY, fifo_completeness.check, ("multicast",), ("group",), False
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the checkers found."""
+
+    run: str
+    # By property, in the order of the table above: how many events it judged.
+    judged: dict[str, int]
+    violations: list[Violation]
+
+    COLUMNS = ("property", "judged", "violations")
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is broken."""
+        return not self.violations
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """By property: how often it is broken."""
+        counts = dict.fromkeys(self.judged, 0)
+        for violation in self.violations:
+            counts[violation.property] += 1
+        return counts
+
+    def rows(self) -> list[list[str]]:
+        """A table, a row for each property."""
+        counts = self.counts
+        return [[name, str(judged), str(counts[name])] for name, judged in self.judged.items()]
+
+    def __str__(self) -> str:
+        """The table, and the first violations, as plain text."""
+        rows: list[Sequence[str]] = [self.COLUMNS, *self.rows()]
+        wide = [max(len(row[at]) for row in rows) for at in range(3)]
+        lines = [
+            f"{row[0]:<{wide[0]}}  {row[1]:>{wide[1]}}  {row[2]:>{wide[2]}}".rstrip()
+            for row in rows
+        ]
+        lines += [str(violation) for violation in self.violations[:_SHOWN_MAX]]
+        if len(self.violations) > _SHOWN_MAX:
+            lines.append(f"and {len(self.violations) - _SHOWN_MAX} more")
+        return "\n".join(lines)
+
+
+def check_safety(log: Journal | History) -> Report:
+    """What must hold at every moment: of a finished run, and of one that goes on."""
+    return _judge(log, [one for one in PROPERTIES if one.safety])
+
+
+def check_liveness(log: Journal | History) -> Report:
+    """What must hold in the end: of a run in which everything has come to rest."""
+    return _judge(log, [one for one in PROPERTIES if not one.safety])
+
+
+def check_all(log: Journal | History) -> Report:
+    """Everything that was promised, of a run in which everything has come to rest."""
+    return _judge(log, list(PROPERTIES))
+
+
+def _judge(log: Journal | History, properties: list[Property]) -> Report:
+    history = History.of(log)
+    judged: dict[str, int] = {}
+    violations: list[Violation] = []
+    for one in properties:
+        if history.header.reliability in one.reliability:
+            judged[one.name] = sum(history.counts[event] for event in one.about)
+            violations += one.check(history)
+    return Report(history.header.run, judged, violations)

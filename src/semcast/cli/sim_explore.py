@@ -1,0 +1,152 @@
+"""`semcast sim explore` and `semcast sim replay`: random groups under random faults, judged."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from semcast.cli._output import JsonOption, print_json, print_words
+
+if TYPE_CHECKING:
+    from semcast.sim.explore import Explored, Failure, Verdict
+
+VIOLATION: Final = 1
+
+
+def sim_explore(
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="How long to go on, in seconds.")
+    ] = 60.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the first case.")] = 1,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=256, help="Processes that share the cases.")
+    ] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for a scenario that fails, to replay it.")
+    ] = Path(),
+    as_json: JsonOption = False,
+) -> int:
+    """Run random groups, traffic and faults, and check everything that was promised.
+
+    A case that fails is shrunk, written as a scenario, and printed with the command that replays
+    it; the exit code is then 1.
+
+    \b
+    Example:
+      semcast sim explore --seconds 600 --seed 1000
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    from semcast.errors import InputError
+    from semcast.sim.explore import explore
+
+    if not out.is_dir():
+        raise InputError(f"--out {out} is not a folder; make it first")
+    with _progress() as tell:
+        found = explore(seconds, seed, workers, tell)
+    replay = None if found.failure is None else _write(found.failure, out)
+    if as_json:
+        failure = found.failure
+        print_json(
+            {
+                "cases": found.cases,
+                "events": found.events,
+                "virtual_s": found.virtual_s,
+                "first_seed": seed,
+                "failed_seed": None if failure is None else failure.seed,
+                "violations": [] if failure is None else list(failure.broken.values()),
+                "replay": replay,
+            }
+        )
+    else:
+        _print(found, seed, replay)
+    return 0 if found.failure is None else VIOLATION
+
+
+def sim_replay(
+    what: Annotated[
+        str, typer.Argument(metavar="SEED|FILE", help="The seed of a case, or a scenario file.")
+    ],
+    as_json: JsonOption = False,
+) -> int:
+    """Run one case of the explorer again: by its seed, or as the file that was written for it.
+
+    \b
+    Example:
+      semcast sim replay 1017
+      semcast sim replay failure-1017.toml
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    from semcast.errors import InputError
+    from semcast.sim.cases import case
+    from semcast.sim.explore import judge
+    from semcast.sim.scenario import ProtocolScenario, load
+
+    scenario = case(int(what)) if what.isdecimal() else load(Path(what))
+    if not isinstance(scenario, ProtocolScenario):
+        raise InputError(f"{what}: only scenarios with model = 'protocol' can be replayed")
+    verdict = judge(scenario)
+    if as_json:
+        print_json(
+            {
+                "seed": scenario.seed,
+                "events": verdict.events,
+                "virtual_s": verdict.virtual_s,
+                "violations": list(verdict.broken.values()),
+            }
+        )
+    else:
+        _print_verdict(verdict)
+    return VIOLATION if verdict.broken else 0
+
+
+def _write(failure: "Failure", out: Path) -> str:
+    """Write the scenario of a failure; the command that replays it."""
+    from semcast.sim.shrink import to_toml
+
+    path = out / f"failure-{failure.seed}.toml"
+    path.write_text(to_toml(failure.scenario))
+    return f"semcast sim replay {path}"
+
+
+def _print(found: "Explored", seed: int, replay: str | None) -> None:
+    print_words(
+        f"{found.cases} cases from seed {seed} on, {found.events:,} events, "
+        f"{found.virtual_s / 3600:.2f} virtual hours."
+    )
+    if found.failure is None:
+        print_words("Everything promised was kept.")
+        return
+    print_words(
+        f"VIOLATED in case {found.failure.seed}:",
+        *found.failure.broken.values(),
+        f"Replay it as drawn: semcast sim replay {found.failure.seed}",
+        f"Replay it shrunk:   {replay}",
+    )
+
+
+def _print_verdict(verdict: "Verdict") -> None:
+    print_words(f"{verdict.events:,} events, {verdict.virtual_s:g} virtual seconds.")
+    if verdict.broken:
+        print_words("VIOLATED:", *verdict.broken.values())
+    else:
+        print_words("Everything promised was kept.")
+
+
+@contextmanager
+def _progress() -> "Iterator[Callable[[Explored], None] | None]":
+    """A line on a terminal that says how far it is."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("exploring") as status:
+
+        def tell(done: "Explored") -> None:
+            status.update(
+                f"exploring: {done.cases} cases, {done.events:,} events, "
+                f"{done.virtual_s:.0f} virtual seconds"
+            )
+
+        yield tell

@@ -1,0 +1,114 @@
+"""The header of a journal: which run, of whom, and what had been promised.
+
+The checkers read from it what to hold the log against. Goes into files as JSON.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from semcast.errors import InputError
+from semcast.journal.names import parse_node
+from semcast.protocol.config import MemberConfig
+
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of a whole run."""
+
+    run: str
+    # The nodes that were there from the start, as names; whoever else shows up joined later.
+    members: tuple[str, ...]
+    group: str = ""
+    # What replays the run, if anything does.
+    seed: str = ""
+    # The rest as in MemberConfig; a bound of 0 is none, and none is checked.
+    reliability: str = "group"
+    purging: bool = True
+    deliver_own: bool = True
+    k: int = 64
+    f: int = 1
+    delivery_messages: int = 0
+    delivery_bytes: int = 0
+    window_messages: int = 0
+    window_bytes: int = 0
+    # Whether the order of the events is one in which they happened, for all nodes together. A
+    # simulated world knows it. The clocks of several machines do not: there it is known for each
+    # node by itself only.
+    one_order: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.run:
+            raise InputError("the journal's run has no name; give it one")
+        if not self.members:
+            raise InputError("the journal's header names no members; name who was there at first")
+        if self.reliability not in ("sender", "group"):
+            raise InputError(
+                f"reliability {self.reliability!r} in the journal's header; "
+                "it is 'sender' or 'group'"
+            )
+        for name in self.members:
+            parse_node(name)
+            if self.members.count(name) > 1:
+                raise InputError(f"the journal's header names {name} twice among its members")
+
+    @staticmethod
+    def of(
+        config: MemberConfig,
+        members: Sequence[str],
+        run: str,
+        group: str = "",
+        seed: str = "",
+        one_order: bool = True,
+    ) -> "Header":
+        """The header of a run whose members all have this configuration."""
+        return Header(
+            run=run,
+            members=tuple(members),
+            group=group,
+            seed=seed,
+            reliability=config.reliability,
+            purging=config.purging,
+            deliver_own=config.deliver_own,
+            k=config.k,
+            f=config.f,
+            delivery_messages=config.delivery_messages,
+            delivery_bytes=config.delivery_bytes,
+            window_messages=config.window_messages,
+            window_bytes=config.window_bytes,
+            one_order=one_order,
+        )
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Header":
+        """Back from JSON; anything else than a header is an InputError."""
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"the journal's header is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise InputError("the journal's header is not a JSON object")
+        known = {field.name for field in fields(Header)}
+        values: dict[str, object] = {}
+        for name, value in found.items():
+            if name not in known:
+                raise InputError(f"the journal's header has {name!r}, which this version lacks")
+            # Exactly this type: True is an int to Python, and no number here.
+            kind = list if name == "members" else type(getattr(_EXAMPLE, name))
+            if type(value) is not kind:
+                raise InputError(
+                    f"the journal's header has {name} = {value!r}, "
+                    f"and should have a {kind.__name__} there"
+                )
+            values[name] = tuple(map(str, value)) if isinstance(value, list) else value
+        missing = {"run", "members"} - values.keys()
+        if missing:
+            raise InputError(f"the journal's header lacks {' and '.join(sorted(missing))}")
+        return Header(**values)  # type: ignore[arg-type]  # each was checked above
+
+
+_EXAMPLE = Header(run="any", members=("p1.1",))

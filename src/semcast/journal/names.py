@@ -1,0 +1,52 @@
+"""How nodes and keys are written in a journal. Sources and bytes in, text out, and back.
+
+A node is named `p3.2`: sender 3 in its second life. Another life is another node.
+"""
+
+import re
+from typing import Final
+
+from semcast.errors import InputError
+from semcast.ids import Source
+
+_NODE: Final = re.compile(r"p([0-9]+)\.([0-9]+)")
+# Begins the names of keys that are not text. A text key that begins so is written in hex as well,
+# so that two keys never get one name.
+_HEX: Final = "0x:"
+
+
+def node_name(source: Source) -> str:
+    """The name of a source, as node and as sender: p3.2.
+
+    >>> node_name(Source(3, 2))
+    'p3.2'
+    """
+    return f"p{source.sender}.{source.incarnation}"
+
+
+def parse_node(name: str) -> tuple[int, int]:
+    """Sender and incarnation of a node's name, which order as sources do.
+
+    >>> parse_node("p3.2")
+    (3, 2)
+    """
+    found = _NODE.fullmatch(name)
+    if found is None:
+        raise InputError(
+            f"node {name!r} in the journal is not named as nodes are; "
+            "write p<sender>.<incarnation>, for instance p3.1"
+        )
+    return int(found[1]), int(found[2])
+
+
+def key_text(key: bytes) -> str:
+    """The key as text; other bytes than UTF-8 in hex.
+
+    >>> key_text(b"AAPL"), key_text(bytes([255, 0]))
+    ('AAPL', '0x:ff00')
+    """
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        return _HEX + key.hex()
+    return _HEX + key.hex() if text.startswith(_HEX) else text

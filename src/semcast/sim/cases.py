@@ -1,0 +1,220 @@
+"""Random cases: a seed in, a scenario out, in which much goes wrong at once.
+
+Group, protocol, traffic, network, faults and processes are drawn from the seed alone. Cases stay
+within what is promised: no more crashes than f for "group", and no datagram older than
+`join_delay_ms` when a member comes back. Knows nothing of how a case is run or judged.
+"""
+
+import random
+from dataclasses import replace
+from typing import Final, Literal
+
+from semcast.sim.scenario import (
+    Consumer,
+    Costs,
+    Crash,
+    Faults,
+    Host,
+    Ideal,
+    Lan,
+    Link,
+    Network,
+    NoCost,
+    Partition,
+    Pause,
+    ProcessFault,
+    Protocol,
+    ProtocolScenario,
+    Restart,
+    Shared,
+    Slow,
+)
+from semcast.sim.traffic import Chains, Game, Gaps, Overwrites, Trading, Traffic
+
+# After the traffic, so long is given for everything to come to rest; far more than is needed.
+_DRAIN_S: Final = 60.0
+# About so many messages are sent in a case: enough to fill buffers, few enough for many cases.
+_MESSAGES: Final = 200
+
+
+def case(seed: int) -> ProtocolScenario:
+    """The scenario of a seed."""
+    return _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+
+
+class _Draw:
+    """Draws the parts of a scenario, each from what the others allow."""
+
+    def __init__(self, stream: random.Random) -> None:
+        self.stream: Final = stream
+        self.members: Final = stream.choice((2, 2, 3, 3, 3, 4, 5, 6, 8))
+        self.reliability: Final[Literal["sender", "group"]] = (
+            "group" if stream.random() < 0.7 else "sender"
+        )
+        # Crashes that are survived; none sometimes, which is an option that people have.
+        self.f: Final = min(stream.choice((0, 1, 1, 1, 2, 2, 3)), self.members - 1)
+        self.senders: Final = self.some(stream.choice((1, 1, 2, self.members)))
+        # The order of magnitude of all delays.
+        self.scale_ms: Final = stream.choice((0.1, 1.0, 10.0))
+        self.rate_msg_s: Final = stream.choice((20.0, 100.0, 1000.0)) / self.scale_ms**0.5
+        self.duration_s: Final = _few_digits(_MESSAGES / self.rate_msg_s / len(self.senders) ** 0.5)
+
+    def scenario(self, seed: int) -> ProtocolScenario:
+        return ProtocolScenario(
+            members=self.members,
+            title=f"case {seed}",
+            seed=seed,
+            duration_s=self.duration_s,
+            warm_up_s=0.0,
+            drain_s=_DRAIN_S,
+            senders=self.senders,
+            traffic=self.traffic(),
+            protocol=self.protocol(),
+            network=self.network(),
+            links=self.links(),
+            faults=self.faults(),
+            host=self.host(),
+            consumers=self.consumers(),
+            processes=self.processes(),
+            detection_ms=self.scale_ms * self.stream.choice((1, 10, 50)),
+            socket_datagrams=self.stream.choice((4, 64, 256)),
+        )
+
+    # -- small draws -------------------------------------------------------------------------------
+
+    def chance(self, share: float) -> bool:
+        return self.stream.random() < share
+
+    def some(self, count: int) -> tuple[int, ...]:
+        """So many members, in order."""
+        return tuple(sorted(self.stream.sample(range(self.members), min(count, self.members))))
+
+    def within_s(self, share: float) -> float:
+        """A time from the start of the traffic to that share of it."""
+        return _few_digits(max(1e-4, self.stream.random() * self.duration_s * share))
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def protocol(self) -> Protocol:
+        stream = self.stream
+        window = stream.choice((1, 2, 4, 8, 16, 64))
+        return Protocol(
+            reliability=self.reliability,
+            purging=self.chance(0.85),
+            k=stream.choice((0, 1, 4, 16, 64, 128)),
+            f=self.f,
+            deliver_own=self.chance(0.8),
+            delivery_messages=stream.choice((1, 2, 4, 8, 32)),
+            delivery_bytes=stream.choice(((1 << 20) + 300, 64 << 20)),
+            window_messages=window,
+            window_bytes=stream.choice(((1 << 20) + 300, 64 << 20)),
+            gossip_period_ms=self.scale_ms * stream.choice((1, 3, 10, 30)),
+            gossip_fanout=stream.choice((1, 2, 3, 8)),
+            safety_rest_messages=stream.choice((0, 0, 0, window // 2)),
+            nak_delay_ms=self.scale_ms * stream.choice((0.1, 1, 4)),
+            # Longer than anything below that holds a datagram up.
+            join_delay_ms=self.scale_ms * 100,
+            bandwidth_bytes_s=stream.choice((0, 0, 0, 200_000)),
+            path_mtu_bytes=stream.choice((576, 1400, 9000)),
+            sealed=self.chance(0.05),
+        )
+
+    def traffic(self) -> Traffic:
+        stream, rate = self.stream, self.rate_msg_s
+        size = stream.choice((0, 8, 64, 64, 400, 1500, 5000))
+        gaps: Gaps = "constant" if self.chance(0.5) else "exponential"
+        kind = stream.randrange(8)
+        if kind == 0:
+            stocks, shares = (3, 20), (0.7, 0.3)
+            return Trading("trading", rate, gaps, size, stocks, shares)
+        if kind == 1:
+            return Game(rounds_s=rate / 3, updates_per_round=2.0, entities=6, update_bytes=size)
+        if kind in (2, 3):
+            ratio, diversity = stream.choice((0.5, 0.9, 1.0)), stream.choice((1, 2, 5))
+            length = stream.choice((2, 10, 100))
+            return Chains("chains", rate, gaps, size, ratio, diversity, length)
+        r, d = stream.choice((0.0, 0.3, 0.7, 0.95, 1.0)), stream.choice((1, 2, 5, 20))
+        return Overwrites("overwrites", rate, gaps, size, r, d)
+
+    def network(self) -> Network:
+        kind = self.stream.randrange(4)
+        if kind == 0:
+            return Lan(queue_bytes=self.stream.choice((0, 20_000)))
+        if kind == 1:
+            return Shared(bandwidth_mbit_s=10.0 * self.members**2, latency_us=100 * self.scale_ms)
+        return Ideal(latency_us=self.scale_ms * self.stream.choice((10, 100, 1000)))
+
+    def links(self) -> tuple[Link, ...]:
+        if not self.chance(0.15):
+            return ()
+        member, delay_ms = self.stream.randrange(self.members), self.scale_ms * 5
+        return (Link(member, self.within_s(1.0), delay_ms=delay_ms),)
+
+    def faults(self) -> Faults:
+        stream, scale_ms = self.stream, self.scale_ms
+        faults = Faults()
+        if self.chance(0.5):
+            faults = replace(faults, loss=stream.choice((0.01, 0.1, 0.3)))
+        if self.chance(0.2):
+            begin, end = stream.choice((0.01, 0.05)), stream.choice((0.05, 0.3))
+            faults = replace(faults, burst_begin=begin, burst_end=end)
+        if self.chance(0.3):
+            faults = replace(faults, delay_ms=scale_ms, jitter_ms=scale_ms * stream.choice((1, 5)))
+        if self.chance(0.3):
+            share, held_ms = stream.choice((0.05, 0.3)), scale_ms * stream.choice((1, 10))
+            faults = replace(faults, reorder=share, reorder_ms=held_ms)
+        if self.chance(0.3):
+            share, again_ms = stream.choice((0.05, 0.3)), scale_ms * stream.choice((1, 10))
+            faults = replace(faults, duplicate=share, duplicate_ms=again_ms)
+        if self.chance(0.2):
+            faults = replace(faults, corrupt=stream.choice((0.01, 0.1)))
+        if self.chance(0.15):
+            faults = replace(faults, to_members=self.some(1))
+        if self.chance(0.3):
+            cuts = tuple(self.partition() for _ in range(stream.choice((1, 1, 2))))
+            faults = replace(faults, partitions=cuts)
+        return faults
+
+    def partition(self) -> Partition:
+        at_s = self.within_s(0.8)
+        some = self.some(self.stream.randint(1, max(1, self.members // 2)))
+        return Partition(some, at_s, at_s + self.within_s(0.5), one_way=self.chance(0.4))
+
+    def host(self) -> Host:
+        if not self.chance(0.1):
+            return NoCost()
+        return Costs(send_us=20 * self.scale_ms, receive_us=20 * self.scale_ms)
+
+    def consumers(self) -> tuple[Consumer, ...]:
+        if not self.chance(0.4):
+            return ()
+        # From a little faster than the traffic to much slower.
+        delay_ms = _few_digits(1000 / self.rate_msg_s * self.stream.choice((0.5, 1.5, 4, 15)))
+        return (Consumer(self.some(self.stream.choice((1, 1, 2))), delay_ms),)
+
+    def processes(self) -> tuple[ProcessFault, ...]:
+        found: list[ProcessFault] = []
+        crashed = self.some(self.crashes())
+        for member in crashed:
+            at_s = self.within_s(0.8)
+            found.append(Crash(member, at_s))
+            if self.chance(0.35):
+                found.append(Restart(member, at_s + self.within_s(0.5)))
+        for member in set(range(self.members)).difference(crashed):
+            if self.chance(0.1):
+                # What waits in a socket is as old as that.
+                found.append(Pause(member, self.within_s(1.0), self.scale_ms * 0.03))
+            if self.chance(0.1):
+                found.append(Slow(member, self.within_s(1.0), self.scale_ms * 2))
+        return tuple(found)
+
+    def crashes(self) -> int:
+        """How many members crash: for "group" no more than it survives."""
+        if self.chance(0.4):
+            return 0
+        most = self.f if self.reliability == "group" else self.members - 1
+        return self.stream.randint(0, most)
+
+
+def _few_digits(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -1,0 +1,134 @@
+"""The explorer: a seed in; a random group, traffic and faults, run and judged, out.
+
+Every case is a scenario that follows from its seed alone (`sim.cases`). Safety properties hold on
+every prefix, so that judging the whole journal judges every moment of the run. When the traffic
+ends, faults end, crashed members are removed and slow readers drain; the group must then come to
+rest, and liveness is judged. A case that fails is shrunk (`sim.shrink`). Knows nothing of files or
+terminals.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, islice
+from multiprocessing import get_context
+from typing import Final
+
+from semcast.check import check_all, check_safety
+from semcast.sim.cases import case
+from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.shrink import shrink
+from semcast.sim.world import run
+
+# What breaks if a group does not come to rest, and if our own code raises.
+REST: Final = "Rest"
+EXCEPTION: Final = "Exception"
+# How long to look for a smaller scenario, at most.
+SHRINK_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one scenario."""
+
+    # By property that is broken: the first violation of it, in one line.
+    broken: dict[str, str]
+    events: int = 0
+    virtual_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A scenario that breaks promises, and which."""
+
+    # Of the case as it was drawn.
+    seed: int
+    scenario: ProtocolScenario
+    broken: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What an exploration amounted to."""
+
+    cases: int = 0
+    events: int = 0
+    virtual_s: float = 0.0
+    failure: Failure | None = field(default=None)
+
+
+def judge(scenario: ProtocolScenario) -> Verdict:
+    """Run a scenario and judge it. A bug that raises is a broken promise as well."""
+    try:
+        outcome = run(scenario, scenario.seed)
+    except Exception as error:
+        # Whatever it is, it is ours; the innermost place says most.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{EXCEPTION}: {type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+        return Verdict({EXCEPTION: text})
+    assert outcome.journal is not None
+    report = check_all(outcome.journal) if outcome.quiescent else check_safety(outcome.journal)
+    broken: dict[str, str] = {}
+    for violation in report.violations:
+        broken.setdefault(violation.property, str(violation))
+    if not outcome.quiescent:
+        broken[REST] = (
+            f"{REST}: {scenario.drain_s:g} s after everything was over, members still hold "
+            "messages to deliver, or for others"
+        )
+    return Verdict(broken, outcome.events, outcome.ended_s)
+
+
+def explore(
+    seconds: float,
+    seed: int,
+    workers: int = 1,
+    tell: Callable[[Explored], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Explored:
+    """Judge case after case, from `seed` on, until one fails or the time is up."""
+    until_s = clock() + seconds
+    done = Explored()
+    for number, verdict in _verdicts(seed, workers):
+        failure = None
+        if verdict.broken:
+            failure = _shrunk(number, verdict, clock)
+        done = Explored(
+            done.cases + 1,
+            done.events + verdict.events,
+            done.virtual_s + verdict.virtual_s,
+            failure,
+        )
+        if tell is not None:
+            tell(done)
+        if failure is not None or clock() >= until_s:
+            break
+    return done
+
+
+def judge_case(seed: int) -> tuple[int, Verdict]:
+    """One case, by its seed; what workers do."""
+    return seed, judge(case(seed))
+
+
+def _verdicts(seed: int, workers: int) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts on all cases from a seed on, in whatever order workers have them."""
+    if workers == 1:
+        yield from map(judge_case, count(seed))
+        return
+    with get_context("spawn").Pool(workers) as pool:
+        for first in count(seed, 50 * workers):
+            yield from pool.imap_unordered(judge_case, islice(count(first), 50 * workers))
+
+
+def _shrunk(seed: int, verdict: Verdict, clock: Callable[[], float]) -> Failure:
+    """The failure of a case, in a smaller scenario if there is one that breaks the same."""
+    until_s = clock() + SHRINK_S
+    name = next(iter(verdict.broken))
+    found = shrink(
+        case(seed),
+        lambda scenario: name in judge(scenario).broken,
+        lambda: clock() < until_s,
+    )
+    return Failure(seed, found, judge(found).broken)

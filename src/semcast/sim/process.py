@@ -1,0 +1,272 @@
+"""One simulated process: a member, its seal, its timer, and the two applications around it.
+
+Datagrams and events of the scheduler go in, datagrams go out to the network. The process only
+translates: whatever a member wants is done as the live world would do it. The receiving
+application takes a message and is then busy for its delay, or takes everything at once; the
+sending one multicasts what its traffic says, and when the window is full it stores its message the
+instant there is room and makes the next a gap later (SRM §5.1).
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Final
+
+from mypy_extensions import i64
+
+from semcast.errors import RemoteProtocolError, WindowFullError
+from semcast.ids import Source
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.member import Member
+from semcast.sim.network import Network, Receiver
+from semcast.sim.scheduler import NEVER, NO_EVENT, Handler
+from semcast.sim.tally import Tally
+from semcast.sim.traffic import Item
+from semcast.wire.keys import Keyring, Unsealed
+from semcast.wire.seal import Opener, Sealer
+
+GROUP_ID: Final = 1
+# What UDP (8), IP (20) and Ethernet (18) add to a datagram on the wire.
+WIRE_BYTES: Final = 46
+
+# What an event of a process is about; the rest of its argument is the incarnation that it is for.
+_TIMER: Final = 0
+_TAKEN: Final = 1
+_DUE: Final = 2
+_KINDS: Final = 3
+
+
+class Socket(Receiver):
+    """Where the network reaches a process."""
+
+    def __init__(self, process: "Process") -> None:
+        super().__init__()
+        self._process: Final = process
+
+    def arrive(self, from_node: i64, packet: bytes) -> None:  # noqa: ARG002
+        """A datagram says itself whom it is from."""
+        self._process.arrive(packet)
+
+
+class Bell(Handler):
+    """Asks the host model of a node to do what is due."""
+
+    def __init__(self, network: Network, node: int, handler: int) -> None:
+        super().__init__()
+        self._network: Final = network
+        self._node: Final = node
+        self._handler: Final = handler
+
+    def fire(self, argument: i64) -> None:
+        """It is time: when the processor is free, it is done."""
+        self._network.execute(self._node, self._handler, argument)
+
+
+class Life:
+    """What a process loses when it crashes."""
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        me: Source,
+        members: list[int],
+        stream: random.Random,
+        keys: Keyring | Unsealed,
+        tally: Tally,
+        joining: bool,
+    ) -> None:
+        self.member: Final = Member(config, me, members, stream, tally, joining)
+        self.sealer: Final = Sealer(GROUP_ID, me, keys)
+        self.opener: Final = Opener(GROUP_ID, keys)
+        self.tally: Final = tally
+        self.busy = False
+        # A message that waits for room in the window.
+        self.blocked: Item | None = None
+        self.timer_ns: int = NEVER
+        self.timer: int = NO_EVENT
+
+
+class Process(Handler):
+    """One process, through all its lives."""
+
+    def __init__(
+        self,
+        node: int,
+        network: Network,
+        items: Iterator[Item],
+        until_ns: int,
+        socket_datagrams: int,
+        works: bool,
+    ) -> None:
+        """`works`: a host model has to be asked before anything is done."""
+        super().__init__()
+        self.node: Final = node
+        self.socket: Final = Socket(self)
+        self.delay_ns = 0
+        self.life: Life | None = None
+        self._network: Final = network
+        self._scheduler: Final = network.scheduler
+        self._items: Final = items
+        self._until_ns: Final = until_ns
+        self._socket_datagrams: Final = socket_datagrams
+        # Who is called when the time has come: this process or, if its processor may be busy, a
+        # bell that queues the work.
+        self._called: int = self._scheduler.add(self)
+        if works:
+            self._called = self._scheduler.add(Bell(network, node, self._called))
+        self._paused = False
+        # While paused: datagrams that arrived and events that were due.
+        self._arrived: list[bytes] = []
+        self._missed: list[int] = []
+        self._timer_from_ns = 0
+        # The next message to send, while its time has not come.
+        self._next: Item | None = None
+
+    # -- lives -------------------------------------------------------------------------------------
+
+    def start(self, life: Life, timer_from_ns: int) -> None:
+        """Begin a life. Its timer does not run before the given time: processes start unevenly."""
+        self.life = life
+        self._timer_from_ns = timer_from_ns
+        self._prepare(life)
+        self._settle(life)
+
+    def crash(self) -> None:
+        """The end of a life; what it had sent is still on its way."""
+        assert self.life is not None
+        self._scheduler.cancel(self.life.timer)
+        self.life.tally.end()
+        self.life = None
+        self.resume()
+
+    def pause(self) -> None:
+        """Stand still: whatever is due happens when the process goes on."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on: first what is in the socket, then what was due, in order."""
+        self._paused = False
+        arrived, self._arrived = self._arrived, []
+        missed, self._missed = self._missed, []
+        for datagram in arrived:
+            self.arrive(datagram)
+        for argument in missed:
+            self.fire(argument)
+
+    def slow_down(self, delay_ns: int) -> None:
+        """From the next message on the application takes so long for each, or no time at all."""
+        self.delay_ns = delay_ns
+
+    def remove(self, sender: int) -> None:
+        """A perfect failure detector says that a member is gone for good."""
+        if self.life is not None:
+            self.life.member.remove(sender, self._scheduler.now_ns)
+            self._settle(self.life)
+
+    def at_rest(self) -> bool:
+        """Whether nothing is left to deliver or to keep.
+
+        Messages that wait for an earlier one do not count: if anybody alive could help, that one
+        would keep it; if not, its sender took it along, and they wait for ever.
+        """
+        if self.life is None:
+            return True
+        stats = self.life.member.stats()
+        held = stats["delivery_held"] + stats["retained_held"]
+        return held == 0 and not self._paused and not self.life.busy
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def arrive(self, datagram: bytes) -> None:
+        """The network brings a datagram."""
+        life = self.life
+        if life is None:
+            return
+        if self._paused:
+            if len(self._arrived) < self._socket_datagrams:
+                self._arrived.append(datagram)
+            else:
+                life.tally.refused_datagram()
+            return
+        try:
+            opened = life.opener.open(datagram)
+            life.tally.received_datagram()
+            life.member.receive(opened.frames, opened.header.source, self._scheduler.now_ns)
+        except RemoteProtocolError:
+            life.tally.refused_datagram()
+        self._settle(life)
+
+    def fire(self, argument: i64) -> None:
+        """A timer, the end of the application's work on a message, or the time to send."""
+        life = self.life
+        if life is None or life.member.me.incarnation != argument // _KINDS:
+            return
+        if self._paused:
+            self._missed.append(argument)
+            return
+        kind = argument % _KINDS
+        if kind == _TIMER:
+            life.timer_ns, life.timer = NEVER, NO_EVENT
+            life.member.on_timer(self._scheduler.now_ns)
+        elif kind == _TAKEN:
+            life.busy = False
+        else:
+            life.blocked = self._next
+        self._settle(life)
+
+    # -- applications ------------------------------------------------------------------------------
+
+    def _settle(self, life: Life) -> None:
+        """Something happened to the member: let everybody around it have their turn."""
+        while self._take(life) or self._multicast(life):
+            pass
+        for outgoing in life.member.datagrams(self._scheduler.now_ns):
+            datagram = life.sealer.seal(outgoing.frames)
+            life.tally.sent_datagram(len(datagram))
+            size_bytes = len(datagram) + WIRE_BYTES
+            self._network.send(self.node, outgoing.to, size_bytes, datagram)
+        self._set_timer(life)
+
+    def _take(self, life: Life) -> bool:
+        """The receiving application takes what it can."""
+        if life.busy or life.member.deliverable() == 0:
+            return False
+        now_ns = self._scheduler.now_ns
+        if self.delay_ns == 0:
+            life.member.take(life.member.deliverable(), now_ns)
+            return True
+        life.member.take(1, now_ns)
+        life.busy = True
+        self._at(life, now_ns + self.delay_ns, _TAKEN)
+        return True
+
+    def _multicast(self, life: Life) -> bool:
+        """The sending application sends what is due, if there is room."""
+        item, now_ns = life.blocked, self._scheduler.now_ns
+        if item is None or now_ns >= self._until_ns:
+            return False
+        try:
+            life.member.multicast(bytes(item.size_bytes), item.replaces, now_ns)
+        except WindowFullError:
+            return False
+        life.blocked = None
+        self._prepare(life)
+        return True
+
+    def _prepare(self, life: Life) -> None:
+        """The next message is due a gap from now, if the traffic has one."""
+        self._next = next(self._items, None)
+        if self._next is not None:
+            due_ns = self._scheduler.now_ns + self._next.gap_ns
+            if due_ns < self._until_ns:
+                self._at(life, due_ns, _DUE)
+
+    def _set_timer(self, life: Life) -> None:
+        wanted_ns = max(life.member.next_deadline_ns(), self._timer_from_ns)
+        if wanted_ns < life.timer_ns:
+            self._scheduler.cancel(life.timer)
+            life.timer_ns = max(wanted_ns, self._scheduler.now_ns)
+            life.timer = self._at(life, life.timer_ns, _TIMER)
+
+    def _at(self, life: Life, time_ns: int, kind: int) -> int:
+        argument = life.member.me.incarnation * _KINDS + kind
+        return self._scheduler.at(time_ns, self._called, argument)

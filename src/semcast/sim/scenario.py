@@ -1,0 +1,435 @@
+"""Scenarios: a TOML file in, a checked tree of frozen settings out, or one line on what is wrong.
+
+Every key has its unit in its name and its range in its annotation; `docs/design/scenarios.md`
+explains each. Knows nothing of how a scenario is run: that is `two_buffers` and `world`.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from semcast.errors import ConfigError, InputError
+from semcast.protocol.config import MemberConfig
+from semcast.sim.network import tree_parents
+from semcast.sim.settings import Between, Settings, read_settings
+from semcast.sim.traffic import Overwrites, Replay, Share, Traffic
+from semcast.sim.two_buffers import TwoBuffers
+from semcast.wire.limits import Limits
+
+FILE_BYTES_MAX: Final = 1 << 20
+MEMBERS_MAX: Final = 10_000
+Seconds: TypeAlias = Annotated[float, Between(0, 1e7)]
+Milliseconds: TypeAlias = Annotated[float, Between(0, 3_600_000)]
+Microseconds: TypeAlias = Annotated[float, Between(0, 3_600_000_000)]
+Count: TypeAlias = Annotated[int, Between(1, 1_000_000)]
+Node: TypeAlias = Annotated[int, Between(0, 65_535)]
+Nodes: TypeAlias = Annotated[tuple[int, ...], Between(0, 65_535)]
+MbitS: TypeAlias = Annotated[float, Between(1e-6, 1e6)]
+
+
+# -- the protocol --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Protocol(Settings):
+    """How every member is set up; the same as `MemberConfig`, with units for people."""
+
+    reliability: Literal["sender", "group"] = "group"
+    purging: bool = True
+    k: Annotated[int, Between(0, 1024)] = 64
+    f: Annotated[int, Between(0, 65_535)] = 1
+    deliver_own: bool = True
+    delivery_messages: Count = 1024
+    delivery_bytes: Annotated[int, Between(1, 1 << 40)] = 64 << 20
+    window_messages: Count = 1024
+    window_bytes: Annotated[int, Between(1, 1 << 40)] = 64 << 20
+    gossip_period_ms: Annotated[float, Between(1e-3, 3_600_000)] = 30.0
+    gossip_fanout: Annotated[int, Between(1, 65_535)] = 3
+    safety_rest_messages: Annotated[int, Between(0, 1_000_000)] = 0
+    nak_delay_ms: Annotated[float, Between(1e-3, 3_600_000)] = 2.0
+    join_delay_ms: Milliseconds = 1000.0
+    bandwidth_bytes_s: Annotated[int, Between(0, 1 << 40)] = 0
+    path_mtu_bytes: Annotated[int, Between(576, 65_535)] = 1400
+    # Whether datagrams are encrypted, as in the live world, or only checked by a CRC.
+    sealed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.config()
+
+    def config(self) -> MemberConfig:
+        """The same, as a member takes it."""
+        return MemberConfig(
+            reliability=self.reliability,
+            purging=self.purging,
+            k=self.k,
+            f=self.f,
+            deliver_own=self.deliver_own,
+            delivery_messages=self.delivery_messages,
+            delivery_bytes=self.delivery_bytes,
+            window_messages=self.window_messages,
+            window_bytes=self.window_bytes,
+            gossip_period_ns=round(self.gossip_period_ms * 1e6),
+            gossip_fanout=self.gossip_fanout,
+            safety_rest_messages=self.safety_rest_messages,
+            nak_delay_ns=round(self.nak_delay_ms * 1e6),
+            join_delay_ns=round(self.join_delay_ms * 1e6),
+            bandwidth_bytes_s=self.bandwidth_bytes_s,
+            limits=Limits(path_mtu_bytes=self.path_mtu_bytes),
+        )
+
+
+# -- the network, the hosts, and what goes wrong --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ideal(Settings):
+    """Every datagram takes the same time, whatever its size."""
+
+    kind: Literal["ideal"] = "ideal"
+    latency_us: Microseconds = 100.0
+
+
+@dataclass(frozen=True)
+class Lan(Settings):
+    """A switched, duplex network: the testbed of SRM §6.1."""
+
+    kind: Literal["lan"] = "lan"
+    bandwidth_mbit_s: MbitS = 100.0
+    stack_us: Microseconds = 10.0
+    # Of each link, up or down; what does not fit is lost. 0: no bound.
+    queue_bytes: Annotated[int, Between(0, 1 << 40)] = 0
+
+
+@dataclass(frozen=True)
+class Shared(Settings):
+    """Bandwidth divided equally over all directed pairs (PSRM §4.2)."""
+
+    kind: Literal["shared"] = "shared"
+    bandwidth_mbit_s: MbitS = 10.0
+    latency_us: Microseconds = 100.0
+
+
+@dataclass(frozen=True)
+class Tree(Settings):
+    """A tree of routers with a member on each node (STAB §5.1); it says how many members."""
+
+    kind: Literal["tree"] = "tree"
+    branching: Annotated[int, Between(1, 1000)] = 2
+    height: Annotated[int, Between(1, 20)] = 3
+    leaf_degree: Annotated[int, Between(1, 1000)] = 2
+    bandwidth_mbit_s: MbitS = 100.0
+    router_us: Microseconds = 1000.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.branching**self.height > MEMBERS_MAX:
+            raise ConfigError(
+                f"branching is {self.branching} and height {self.height}; "
+                f"a group has at most {MEMBERS_MAX} members"
+            )
+        self.parents()
+
+    def parents(self) -> list[int]:
+        """The parent of each node."""
+        return tree_parents(self.branching, self.height, self.leaf_degree)
+
+
+Network: TypeAlias = Ideal | Lan | Shared | Tree
+
+
+@dataclass(frozen=True)
+class Link(Settings):
+    """From some time on, the link of a member is longer or slower (SRM Figure 1)."""
+
+    member: Node
+    at_s: Seconds = 0.0
+    delay_ms: Milliseconds | None = None
+    bandwidth_mbit_s: MbitS | None = None
+
+
+@dataclass(frozen=True)
+class Partition(Settings):
+    """For a while, nothing passes between these members and the others."""
+
+    members: Nodes
+    at_s: Seconds
+    until_s: Seconds
+    # Only what these members send is lost; they still hear the others.
+    one_way: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.until_s <= self.at_s:
+            raise ConfigError(f"until_s is {self.until_s:g}; it must be after at_s {self.at_s:g}")
+
+
+@dataclass(frozen=True)
+class Faults(Settings):
+    """What goes wrong on the way, until the traffic ends; shares are of copies of datagrams."""
+
+    loss: Share = 0.0
+    burst_begin: Share = 0.0
+    burst_end: Share = 0.25
+    burst_loss: Share = 1.0
+    delay_ms: Milliseconds = 0.0
+    jitter_ms: Milliseconds = 0.0
+    reorder: Share = 0.0
+    reorder_ms: Milliseconds = 1.0
+    duplicate: Share = 0.0
+    duplicate_ms: Milliseconds = 1.0
+    corrupt: Share = 0.0
+    # Whom all of these concern; nobody named: everybody.
+    to_members: Nodes = ()
+    partitions: tuple[Partition, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoCost(Settings):
+    """Processors are infinitely fast."""
+
+    kind: Literal["none"] = "none"
+
+
+@dataclass(frozen=True)
+class Costs(Settings):
+    """One processor a member, busy for so long with every datagram (as in STAB §5.1)."""
+
+    kind: Literal["costs"] = "costs"
+    send_us: Microseconds = 0.0
+    send_us_per_byte: Annotated[float, Between(0, 1e6)] = 0.0
+    receive_us: Microseconds = 0.0
+    receive_us_per_byte: Annotated[float, Between(0, 1e6)] = 0.0
+
+
+@dataclass(frozen=True)
+class Measured(Settings):
+    """Members are timed as they run, and pay that much virtual time: not repeatable (SRM §5.4)."""
+
+    kind: Literal["measured"] = "measured"
+    # Virtual time for each unit of measured time.
+    scale: Annotated[float, Between(0, 1e6)] = 1.0
+    # The scheduling latency of the operating system (SRM §6.1).
+    wake_us: Microseconds = 0.0
+
+
+Host: TypeAlias = NoCost | Costs | Measured
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Consumer(Settings):
+    """Members whose application is busy for so long with each message that it takes."""
+
+    members: Nodes
+    delay_ms: Milliseconds
+
+
+@dataclass(frozen=True)
+class Crash(Settings):
+    """A process is gone, with all it held."""
+
+    member: Node
+    at_s: Seconds
+    kind: Literal["crash"] = "crash"
+
+
+@dataclass(frozen=True)
+class Restart(Settings):
+    """A crashed process comes back, as a new incarnation without memory."""
+
+    member: Node
+    at_s: Seconds
+    kind: Literal["restart"] = "restart"
+
+
+@dataclass(frozen=True)
+class Pause(Settings):
+    """A process stands still for a while; what arrives waits in its socket, or is lost."""
+
+    member: Node
+    at_s: Seconds
+    for_s: Seconds
+    kind: Literal["pause"] = "pause"
+
+
+@dataclass(frozen=True)
+class Slow(Settings):
+    """From now on the application of a member is busy for so long with each message."""
+
+    member: Node
+    at_s: Seconds
+    delay_ms: Milliseconds
+    kind: Literal["slow"] = "slow"
+
+
+ProcessFault: TypeAlias = Crash | Restart | Pause | Slow
+
+
+# -- scenarios -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TwoBufferScenario(TwoBuffers):
+    """The two-buffer model, with a name and a seed."""
+
+    model: Literal["two-buffers"] = "two-buffers"
+    title: str = ""
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class ProtocolScenario(Settings):
+    """A group of members that run the real protocol."""
+
+    members: Annotated[int, Between(1, MEMBERS_MAX)]
+    model: Literal["protocol"] = "protocol"
+    title: str = ""
+    seed: int = 1
+    duration_s: Annotated[float, Between(1e-3, 1e7)] = 60.0
+    warm_up_s: Seconds = 10.0
+    # After the traffic, for so long at most, until nothing is left to deliver or to keep.
+    drain_s: Seconds = 60.0
+    senders: Nodes = (0,)
+    traffic: Traffic = field(default_factory=Overwrites)
+    protocol: Protocol = field(default_factory=Protocol)
+    network: Network = field(default_factory=Lan)
+    links: tuple[Link, ...] = ()
+    faults: Faults = field(default_factory=Faults)
+    host: Host = field(default_factory=NoCost)
+    consumers: tuple[Consumer, ...] = ()
+    processes: tuple[ProcessFault, ...] = ()
+    # How long after a crash for good the others are told.
+    detection_ms: Milliseconds = 500.0
+    # Datagrams that wait for a paused process; more are lost.
+    socket_datagrams: Annotated[int, Between(0, 1_000_000)] = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.warm_up_s >= self.duration_s:
+            raise ConfigError(
+                f"warm_up_s is {self.warm_up_s:g} and duration_s {self.duration_s:g}; "
+                "nothing would be left to measure"
+            )
+        if not self.senders or len(set(self.senders)) != len(self.senders):
+            raise ConfigError(f"senders is {list(self.senders)}; name at least one, and none twice")
+        if self.protocol.reliability == "group" and self.protocol.f >= self.members:
+            raise ConfigError(
+                f"protocol.f is {self.protocol.f}, but the group has {self.members} members"
+            )
+        if isinstance(self.network, Tree) and len(self.network.parents()) != self.members:
+            raise ConfigError(
+                f"members is {self.members}, but the tree has {len(self.network.parents())} nodes"
+            )
+        if isinstance(self.network, Ideal) and any(one.bandwidth_mbit_s for one in self.links):
+            raise ConfigError("an ideal network has no bandwidth that links could change")
+        if isinstance(self.network, Shared) and self.members < 2:
+            raise ConfigError(f"members is {self.members}; a shared network needs at least 2")
+        self._require_members()
+        self._require_lives()
+
+    def _require_members(self) -> None:
+        """Every member that is named exists."""
+        named = {"senders": self.senders, "faults.to_members": self.faults.to_members}
+        for at, link in enumerate(self.links):
+            named[f"links[{at}].member"] = (link.member,)
+        for at, consumer in enumerate(self.consumers):
+            named[f"consumers[{at}].members"] = consumer.members
+        for at, partition in enumerate(self.faults.partitions):
+            named[f"faults.partitions[{at}].members"] = partition.members
+        for at, fault in enumerate(self.processes):
+            named[f"processes[{at}].member"] = (fault.member,)
+        for key, members in named.items():
+            for member in members:
+                if member >= self.members:
+                    raise ConfigError(
+                        f"{key} names member {member}; members go from 0 to {self.members - 1}"
+                    )
+
+    def _require_lives(self) -> None:
+        """Processes crash and pause while they live, and restart while they do not."""
+        alive = dict.fromkeys(range(self.members), True)
+        paused_until_s: dict[int, float] = {}
+        for at, fault in sorted(enumerate(self.processes), key=lambda pair: pair[1].at_s):
+            if alive[fault.member] == isinstance(fault, Restart):
+                state = "alive" if alive[fault.member] else "gone"
+                raise ConfigError(
+                    f"processes[{at}]: {fault.kind} of member {fault.member} at {fault.at_s:g} s, "
+                    f"when it is {state}"
+                )
+            if isinstance(fault, Crash | Restart):
+                alive[fault.member] = isinstance(fault, Restart)
+            if isinstance(fault, Pause):
+                if fault.at_s < paused_until_s.get(fault.member, 0.0):
+                    raise ConfigError(
+                        f"processes[{at}]: pause of member {fault.member} at {fault.at_s:g} s, "
+                        f"when it is paused until {paused_until_s[fault.member]:g} s"
+                    )
+                paused_until_s[fault.member] = fault.at_s + fault.for_s
+
+    def comes_back(self, member: int, after_s: float) -> bool:
+        """Whether a crashed member restarts at some time."""
+        return any(
+            isinstance(fault, Restart) and fault.member == member and fault.at_s >= after_s
+            for fault in self.processes
+        )
+
+
+Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario
+MODELS: dict[str, type[TwoBufferScenario] | type[ProtocolScenario]] = {
+    "two-buffers": TwoBufferScenario,
+    "protocol": ProtocolScenario,
+}
+
+
+def load(path: Path, changes: Sequence[str] = ()) -> Scenario:
+    """The scenario in a file, with changes such as `protocol.k=32` made to it first."""
+    with path.open("rb") as file:
+        content = file.read(FILE_BYTES_MAX + 1)
+    if len(content) > FILE_BYTES_MAX:
+        raise InputError(f"{path}: more than {FILE_BYTES_MAX} bytes; a scenario is a short file")
+    try:
+        table = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+    for change in changes:
+        _change(table, change)
+    scenario = parse(table, str(path))
+    if isinstance(scenario.traffic, Replay) and not Path(scenario.traffic.file).is_absolute():
+        # Traces are named as seen from the scenario, wherever it is run from.
+        traffic = {**table["traffic"], "file": str(path.parent / scenario.traffic.file)}
+        scenario = parse({**table, "traffic": traffic}, str(path))
+    return scenario
+
+
+def parse(table: Mapping[str, object], where: str) -> Scenario:
+    """The scenario in a table of settings."""
+    model = table.get("model")
+    if not isinstance(model, str) or model not in MODELS:
+        shown = "missing" if model is None else repr(model)
+        choices = ", ".join(map(repr, MODELS))
+        raise InputError(f"{where}: model is {shown}; choose one of {choices}")
+    return read_settings(MODELS[model], table, where)
+
+
+def _change(table: dict[str, Any], change: str) -> None:
+    """Make one change, `key=value` with dots in the key; lists by number: consumers.0.delay_ms=5"""
+    key, equals, text = change.partition("=")
+    if not (key.strip() and equals):
+        raise InputError(f"--set {change!r}: write key=value, for instance protocol.k=32")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # a word without quotes
+    *way, last = key.strip().split(".")
+    place: Any = table
+    try:
+        for step in way:
+            place = place[int(step)] if isinstance(place, list) else place.setdefault(step, {})
+        place[int(last) if isinstance(place, list) else last] = value
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise InputError(f"--set {change!r}: the scenario has no place for it") from error

@@ -1,0 +1,111 @@
+"""Small scopes: how many processes and messages, what replaces what, and what may go wrong.
+
+What `sim.exhaust` goes through. Knows nothing of how.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from typing import Final
+
+from semcast.obsolescence.tagger import Predecessors, Ranked, Replaces
+from semcast.protocol.config import MemberConfig
+from semcast.wire.limits import Limits
+
+NOBODY: Final = -1
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is exhausted."""
+
+    # What each message of process 0 replaces.
+    relation: tuple[Replaces, ...]
+    processes: int = 3
+    reliability: str = "group"
+    purging: bool = True
+    f: int = 1
+    # The member whose application takes nothing until the end, or nobody.
+    slow: int = NOBODY
+    delivery_messages: int = 8
+    window_messages: int = 8
+    # How often timers fire at any time, at all members together; beyond that, in the closing phase.
+    ticks: int = 2
+    losses: int = 0
+    # Whether equal states of a member are one; off only to show that it makes no difference.
+    merging: bool = True
+
+    @property
+    def name(self) -> str:
+        """What each message replaces, for people: `-, -, 1` or `a2, a1, -` (key and rank)."""
+        return ", ".join(map(_told, self.relation))
+
+    def config(self) -> MemberConfig:
+        """How every member is set up: timers as fast as they can be, everybody gossips with all."""
+        return MemberConfig(
+            reliability=self.reliability,
+            purging=self.purging,
+            k=len(self.relation),
+            f=self.f,
+            delivery_messages=self.delivery_messages,
+            window_messages=self.window_messages,
+            gossip_period_ns=1,
+            gossip_fanout=self.processes,
+            nak_delay_ns=1,
+            limits=Limits(path_mtu_bytes=576),
+        )
+
+
+def relations(messages: int) -> list[tuple[Replaces, ...]]:
+    """Every way in which messages of one sender can replace each other, by any annotation.
+
+    A message names some earlier ones, or it has a key and a rank. Then it replaces those of its key
+    with lower ranks, which may come later too. A key that nothing else has changes nothing, and
+    names that follow from others are not counted again.
+    """
+    found: dict[tuple[Replaces, ...], None] = {}
+    for ranks in _ranks(list(range(messages))):
+        subsets = [
+            [()] if at in ranks else _subsets(list(range(1, at + 1))) for at in range(messages)
+        ]
+        for named in product(*subsets):
+            closed: list[set[int]] = []
+            for names in named:
+                closed.append(set(names).union(*(closed[seq - 1] for seq in names)))
+            found[
+                tuple(
+                    ranks.get(at)
+                    or (Predecessors(tuple(sorted(closed[at]))) if closed[at] else None)
+                    for at in range(messages)
+                )
+            ] = None
+    return list(found)
+
+
+def _ranks(left: list[int]) -> Iterator[dict[int, Ranked]]:
+    """Every choice of keys and ranks among these messages; a key has two messages or more."""
+    if not left:
+        yield {}
+        return
+    first, *others = left
+    for ranks in _ranks(others):
+        yield ranks
+    for more in range(1, len(others) + 1):
+        for chosen in combinations(others, more):
+            rest = [at for at in others if at not in chosen]
+            for order in permutations((first, *chosen)):
+                mine = {at: Ranked("abcdef"[first], rank) for rank, at in enumerate(order)}
+                for ranks in _ranks(rest):
+                    yield mine | ranks
+
+
+def _subsets(values: list[int]) -> list[tuple[int, ...]]:
+    return [chosen for size in range(len(values) + 1) for chosen in combinations(values, size)]
+
+
+def _told(replaces: Replaces) -> str:
+    if isinstance(replaces, Predecessors):
+        return "+".join(map(str, replaces.seqs))
+    if isinstance(replaces, Ranked):
+        return f"{replaces.key!s}{replaces.rank}"
+    return "-" if replaces is None else str(replaces)

@@ -1,0 +1,268 @@
+"""Traffic: settings and a seeded stream in; messages to send, one after the other, out.
+
+Each message is an `Item`: how long after the previous one, how large, what it replaces, and which
+of the senders sends it. Generators know nothing of protocols, buffers or the time of day; whoever
+is blocked simply takes the next item later.
+"""
+
+import csv
+import gzip
+import random
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple, TextIO, TypeAlias
+
+from semcast.errors import ConfigError, InputError
+from semcast.obsolescence import Ranked, Replaces
+from semcast.sim.settings import Between, Settings
+
+SECOND_NS: Final = 1_000_000_000
+
+Share: TypeAlias = Annotated[float, Between(0, 1)]
+RateMsgS: TypeAlias = Annotated[float, Between(1e-3, 1e7)]
+SizeBytes: TypeAlias = Annotated[int, Between(0, 1 << 20)]
+Gaps: TypeAlias = Literal["constant", "exponential"]
+
+
+class Item(NamedTuple):
+    """One message to send."""
+
+    gap_ns: int  # after the previous item
+    size_bytes: int
+    replaces: Replaces
+    sender: int  # which of the senders, from 0
+
+
+@dataclass(frozen=True)
+class Overwrites(Settings):
+    """f_{r,d}: a share r of the messages overwrites, spread evenly over d chains (SRM eq. 3)."""
+
+    kind: Literal["overwrites"] = "overwrites"
+    rate_msg_s: RateMsgS = 100.0
+    gaps: Gaps = "constant"
+    size_bytes: SizeBytes = 64
+    r: Share = 0.5
+    d: Annotated[int, Between(1, 1_000_000)] = 1
+
+    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+        """An endless stream of one sender."""
+        assert senders == 1
+        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
+            overwrites = stream.random() < self.r
+            key = f"chain {stream.randrange(self.d)}" if overwrites else None
+            yield Item(gap_ns, self.size_bytes, key, 0)
+
+
+@dataclass(frozen=True)
+class Trading(Settings):
+    """Quotes of stocks in classes of equally busy ones, as in OBS table 1."""
+
+    kind: Literal["trading"] = "trading"
+    rate_msg_s: RateMsgS = 100.0
+    gaps: Gaps = "exponential"
+    size_bytes: SizeBytes = 64
+    stocks: Annotated[tuple[int, ...], Between(1, 1_000_000)] = (25, 100, 750)
+    shares: Annotated[tuple[float, ...], Between(0, 1)] = (0.5, 0.4, 0.1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.stocks) != len(self.shares) or abs(sum(self.shares) - 1) > 1e-9:
+            raise ConfigError(
+                f"stocks {list(self.stocks)} and shares {list(self.shares)}: give one share for "
+                "each class of stocks, and shares that sum to 1"
+            )
+
+    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+        """An endless stream of one sender."""
+        assert senders == 1
+        classes, sums = range(len(self.stocks)), list(accumulate(self.shares))
+        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
+            chosen = stream.choices(classes, cum_weights=sums)[0]
+            stock = stream.randrange(self.stocks[chosen])
+            yield Item(gap_ns, self.size_bytes, f"stock {chosen}.{stock}", 0)
+
+
+@dataclass(frozen=True)
+class Game(Settings):
+    """A Quake-like server: rounds of one reliable message and a few updates of items (SRM §7.1).
+
+    SRM prints 1.39 updates a round and 41.88% of messages never obsolete; the latter is
+    1 / (1 + 1.388), so 1.388 it is. 42 items are active, few of them busy and some never changed:
+    frequencies fall as 1 / rank^skew. The paper does not print the fall; this skew lets k = 32 and
+    a buffer of 40 purge 54%, and so carry a receiver of 30 ms, as SRM §7.2 says.
+    """
+
+    kind: Literal["game"] = "game"
+    rounds_s: Annotated[float, Between(1e-3, 1e6)] = 30.0
+    updates_per_round: Annotated[float, Between(0, 1000)] = 1.388
+    entities: Annotated[int, Between(1, 100_000)] = 42
+    skew: Annotated[float, Between(0, 10)] = 2.9
+    update_bytes: SizeBytes = 52
+    reliable_bytes_max: Annotated[int, Between(1, 1 << 20)] = 32
+    # Together at the start of a round, or evenly spread at the mean rate.
+    gaps: Literal["rounds", "constant"] = "rounds"
+
+    @property
+    def rate_msg_s(self) -> float:
+        """The mean rate of messages."""
+        return self.rounds_s * (1 + self.updates_per_round)
+
+    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+        """An endless stream of one sender."""
+        assert senders == 1
+        even_ns = round(SECOND_NS / self.rate_msg_s)
+        round_ns = round(SECOND_NS / self.rounds_s)
+        names = range(self.entities)
+        sums = list(accumulate(1 / (1 + name) ** self.skew for name in names))
+        while True:
+            size = 1 + stream.randrange(self.reliable_bytes_max)
+            bursts = self.gaps == "rounds"
+            yield Item(round_ns if bursts else even_ns, size, None, 0)
+            whole, fraction = divmod(self.updates_per_round, 1)
+            count = min(int(whole) + (stream.random() < fraction), self.entities)
+            # Within a round an item changes once, whatever happened to it.
+            changed: dict[int, None] = {}
+            while len(changed) < count:
+                changed[stream.choices(names, cum_weights=sums)[0]] = None
+            for name in changed:
+                yield Item(0 if bursts else even_ns, self.update_bytes, f"item {name}", 0)
+
+
+@dataclass(frozen=True)
+class Chains(Settings):
+    """Concurrent chains of fixed length, each message from a random sender (PSRM §4.2).
+
+    A share `ratio` of the messages goes to one of `diversity` chains, evenly; a chain that has
+    `length` messages ends and another begins. Across senders the relation is ranked, by the order
+    in which messages were made.
+    """
+
+    kind: Literal["chains"] = "chains"
+    rate_msg_s: RateMsgS = 100.0
+    gaps: Gaps = "constant"
+    size_bytes: SizeBytes = 100
+    ratio: Share = 1.0
+    diversity: Annotated[int, Between(1, 1_000_000)] = 5
+    length: Annotated[int, Between(1, 1_000_000)] = 10
+
+    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+        """An endless stream that any of the senders sends."""
+        sent = [0] * self.diversity
+        for number, gap_ns in enumerate(gaps_ns(self.rate_msg_s, self.gaps, stream), start=1):
+            sender = stream.randrange(senders)
+            replaces: Replaces = None
+            if stream.random() < self.ratio:
+                chain = stream.randrange(self.diversity)
+                name = f"chain {chain}.{sent[chain] // self.length}"
+                sent[chain] += 1
+                replaces = Ranked(name, number) if senders > 1 else name
+            yield Item(gap_ns, self.size_bytes, replaces, sender)
+
+
+@dataclass(frozen=True)
+class Replay(Settings):
+    """A recorded trace: its keys and sizes, at its own speed, a multiple of it, or a given rate."""
+
+    file: str
+    kind: Literal["replay"] = "replay"
+    speed: Annotated[float, Between(1e-6, 1e9)] = 1.0
+    # Given: constant or exponential gaps instead of the recorded ones.
+    rate_msg_s: RateMsgS | None = None
+    gaps: Gaps = "constant"
+    # Used where the trace has no sizes.
+    size_bytes: SizeBytes = 64
+
+    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+        """The messages of the trace, then no more; its senders are dealt out to ours in turn."""
+        paced = gaps_ns(self.rate_msg_s, self.gaps, stream) if self.rate_msg_s else None
+        numbers: dict[str, int] = {}
+        before_s: float | None = None
+        for row in read_trace(Path(self.file), self.size_bytes):
+            if paced is not None:
+                gap_ns = next(paced)
+            else:
+                since_s = row.time_s - (row.time_s if before_s is None else before_s)
+                gap_ns, before_s = round(since_s / self.speed * SECOND_NS), row.time_s
+            sender = numbers.setdefault(row.sender, len(numbers)) % senders
+            yield Item(gap_ns, row.size_bytes, row.key or None, sender)
+
+
+Traffic: TypeAlias = Overwrites | Trading | Game | Chains | Replay
+
+
+def gaps_ns(rate_msg_s: float, gaps: Gaps, stream: random.Random) -> Iterator[int]:
+    """Endless gaps between messages, with this mean rate."""
+    while True:
+        if gaps == "constant":
+            yield round(SECOND_NS / rate_msg_s)
+        else:
+            yield round(stream.expovariate(rate_msg_s) * SECOND_NS)
+
+
+def of_sender(items: Iterator[Item], sender: int) -> Iterator[Item]:
+    """Of a stream that several senders share, the part of one of them, gaps added up."""
+    gap_ns = 0
+    for item in items:
+        gap_ns += item.gap_ns
+        if item.sender == sender:
+            yield item._replace(gap_ns=gap_ns)
+            gap_ns = 0
+
+
+class TraceRow(NamedTuple):
+    """What replaying needs of a recorded message."""
+
+    time_s: float
+    sender: str
+    key: str
+    size_bytes: int
+
+
+def read_trace(path: Path, size_bytes: int) -> Iterator[TraceRow]:
+    """The rows of a CSV with a heading, plain or gzip; InputError names the file and the line.
+
+    The columns are `time_s, sender, key, kind, size`; `time_s` and `key` must be there, and times
+    must not fall. An empty key is a message that is never replaced.
+    """
+    line, before_s = 1, float("-inf")
+    try:
+        with _open_text(path) as file:
+            rows = csv.DictReader(file, strict=True)
+            for column in ("time_s", "key"):
+                if column not in (rows.fieldnames or []):
+                    raise InputError(f"{path}: no column {column!r} in its heading")
+            for row in rows:
+                line = rows.line_num
+                found = _row_of(row, size_bytes)
+                if found is None or found.time_s < before_s:
+                    raise InputError(
+                        f"{path}: line {line}: time_s {row['time_s']!r}, size {row.get('size')!r}; "
+                        "write times in seconds that do not fall, and sizes from 0 bytes up"
+                    )
+                before_s = found.time_s
+                yield found
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file after line {line}") from error
+    except csv.Error as error:
+        raise InputError(f"{path}: after line {line}: {error}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: damaged gzip after line {line}: {error}") from error
+
+
+def _row_of(row: dict[str, str], size_bytes: int) -> TraceRow | None:
+    try:
+        time_s, size = float(row["time_s"]), int(row.get("size") or size_bytes)
+    except (TypeError, ValueError):
+        return None
+    if not (abs(time_s) < 1e12 and 0 <= size <= 1 << 20) or row["key"] is None:
+        return None
+    return TraceRow(time_s, row.get("sender") or "", row["key"], size)
+
+
+def _open_text(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", newline="")
+    return path.open(encoding="utf-8", newline="")

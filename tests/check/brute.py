@@ -1,0 +1,266 @@
+"""The properties by their definitions, quantifier by quantifier: slow and obviously right.
+
+Each function returns the violations as pairs: where (the time of the event, or the node for what is
+judged at the end) and the message. Nothing is shared with `semcast.check`.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from semcast.check import MessageId
+from semcast.journal import Event, Journal, parse_node
+
+Found = set[tuple[int | str, MessageId]]
+
+
+def name(event: Event) -> MessageId:
+    assert event.sender is not None
+    assert event.seq is not None
+    return MessageId(event.sender, event.seq)
+
+
+def cover(event: Event) -> MessageId | None:
+    if event.by_sender is None or event.by_seq is None:
+        return None
+    return MessageId(event.by_sender, event.by_seq)
+
+
+class Facts:
+    """What the definitions speak of."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.header = journal.header
+        self.events = journal.events
+        self.multicasts: dict[MessageId, int] = {}
+        for at, event in enumerate(self.events):
+            if event.event == "multicast":
+                self.multicasts.setdefault(name(event), at)
+        self.nodes = [*self.header.members]
+        self.nodes += sorted({event.node for event in self.events} - set(self.nodes))
+        self.closure = self._closure()
+
+    def before(self, at: int, node: str, *kinds: str) -> Iterator[tuple[int, Event]]:
+        """The events of these kinds at a node before a position."""
+        for index, event in enumerate(self.events[:at]):
+            if event.node == node and event.event in kinds:
+                yield index, event
+
+    def happened(self, at: int, node: str, kind: str, about: MessageId) -> bool:
+        return any(name(event) == about for _, event in self.before(at, node, kind))
+
+    def is_correct(self, node: str) -> bool:
+        sender, life = parse_node(node)
+        return not any(
+            event.node == node and event.event in ("crash", "leave") for event in self.events
+        ) and not any(
+            parse_node(other)[0] == sender and parse_node(other)[1] > life for other in self.nodes
+        )
+
+    def replaced(self, older: MessageId, newer: MessageId) -> bool:
+        return (older, newer) in self.closure
+
+    def replaced_or_same(self, older: MessageId, newer: MessageId) -> bool:
+        return older == newer or self.replaced(older, newer)
+
+    def _direct(self, older: MessageId, newer: MessageId) -> bool:
+        old, new = self.events[self.multicasts[older]], self.events[self.multicasts[newer]]
+        if new.rank is not None:
+            return (
+                old.rank is not None
+                and (old.key or "") == (new.key or "")
+                and (old.rank, parse_node(older.sender), older.seq)
+                < (new.rank, parse_node(newer.sender), newer.seq)
+            )
+        return (
+            older.sender == newer.sender
+            and self.multicasts[older] < self.multicasts[newer]
+            and newer.seq - older.seq in (new.obsoletes or ())
+        )
+
+    def _closure(self) -> set[tuple[MessageId, MessageId]]:
+        if not self.header.purging:
+            return set()
+        all_of_them = list(self.multicasts)
+        closure = {
+            (older, newer)
+            for older, newer in product(all_of_them, repeat=2)
+            if self._direct(older, newer)
+        }
+        for middle in all_of_them:
+            for older, newer in product(all_of_them, repeat=2):
+                if (older, middle) in closure and (middle, newer) in closure:
+                    closure.add((older, newer))
+        return closure
+
+    def delivered(self, node: str, about: MessageId) -> bool:
+        return self.happened(len(self.events), node, "deliver", about)
+
+    def has(self, node: str, about: MessageId) -> bool:
+        """Delivered, or excused."""
+        if self.delivered(node, about) or about.seq < self.join_point(node, about.sender):
+            return True
+        return not self.header.deliver_own and about.sender == node
+
+    def join_point(self, node: str, sender: str) -> float:
+        if node in self.header.members or node == sender:
+            return 1
+        for _, event in self.before(len(self.events), node, "join"):
+            if event.sender == sender and event.seq is not None:
+                return event.seq
+        came = min(at for at, event in enumerate(self.events) if event.node == node)
+        for about, at in self.multicasts.items():
+            if self.header.one_order and about.sender == sender and at > came:
+                return about.seq
+        return float("inf")
+
+    def satisfied(self, node: str, about: MessageId) -> bool:
+        """The node delivers some m' with m ⊑ m'."""
+        return any(
+            self.replaced_or_same(about, other) and self.has(node, other)
+            for other in self.multicasts
+        )
+
+
+def integrity(journal: Journal) -> Found:
+    facts = Facts(journal)
+    found: Found = set()
+    for at, event in enumerate(journal.events):
+        if event.event == "multicast":
+            if facts.multicasts[name(event)] != at or event.node != event.sender:
+                found.add((event.time_ns, name(event)))
+        elif event.event == "deliver":
+            sent = facts.multicasts.get(name(event), len(journal))
+            known = sent < at if journal.header.one_order else sent < len(journal)
+            if not known or facts.happened(at, event.node, "deliver", name(event)):
+                found.add((event.time_ns, name(event)))
+    return found
+
+
+def fifo_order(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (event.time_ns, name(event))
+        for at, event in enumerate(journal.events)
+        if event.event == "deliver" and name(event) in facts.multicasts
+        for _, earlier in facts.before(at, event.node, "deliver")
+        if earlier.sender == event.sender
+        and name(earlier) in facts.multicasts
+        and facts.multicasts[name(event)] < facts.multicasts[name(earlier)]
+    }
+
+
+def fifo_completeness(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (node, m)
+        for node, m, later in product(facts.nodes, facts.multicasts, facts.multicasts)
+        if m.sender == later.sender
+        and facts.multicasts[m] < facts.multicasts[later]
+        and facts.is_correct(node)
+        and facts.delivered(node, later)
+        and not facts.satisfied(node, m)
+    }
+
+
+def validity(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (m.sender, m)
+        for m in facts.multicasts
+        if m.sender in facts.nodes
+        and facts.is_correct(m.sender)
+        and not facts.satisfied(m.sender, m)
+    }
+
+
+def agreement(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (node, m)
+        for node, m, other in product(facts.nodes, facts.multicasts, facts.nodes)
+        if facts.is_correct(node)
+        and facts.is_correct(other)
+        and facts.delivered(other, m)
+        and not facts.satisfied(node, m)
+    }
+
+
+def sender_reliability(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (node, m)
+        for node, m in product(facts.nodes, facts.multicasts)
+        if m.sender in facts.nodes
+        and facts.is_correct(m.sender)
+        and facts.is_correct(node)
+        and not facts.satisfied(node, m)
+    }
+
+
+def accounting(journal: Journal) -> Found:
+    facts = Facts(journal)
+    found: Found = set()
+    for at, event in enumerate(journal.events):
+        crashed = any(True for _ in facts.before(at, event.node, "crash"))
+        if crashed or (event.event in _BOOKED and not _BOOKED[event.event](facts, at, event)):
+            about = event.event in _BOOKED or event.event == "multicast"
+            found.add((event.time_ns, name(event) if about else MessageId("", 0)))
+    return found
+
+
+def _fate(facts: Facts, at: int, node: str, about: MessageId) -> str:
+    """What happened last to a message at a node, as far as delivery goes."""
+    last = ""
+    for _, event in facts.before(at, node, "receive", "deliver", "purge", "skip"):
+        if name(event) == about and (event.event != "purge" or event.where == "delivery"):
+            last = event.event
+    return last
+
+
+def _good_cover(facts: Facts, at: int, event: Event) -> bool:
+    by = cover(event)
+    if by is None or by not in facts.multicasts or name(event) not in facts.multicasts:
+        return False
+    if facts.header.one_order and facts.multicasts[by] >= at:
+        return False
+    return facts.replaced(name(event), by)
+
+
+def _good_skip(facts: Facts, at: int, event: Event) -> bool:
+    if _fate(facts, at, event.node, name(event)):
+        return False
+    if cover(event) == name(event):
+        return any(
+            facts.replaced(name(event), other)
+            and (facts.multicasts[other] < at or not facts.header.one_order)
+            for other in facts.multicasts
+        )
+    return _good_cover(facts, at, event)
+
+
+def _good_purge(facts: Facts, at: int, event: Event) -> bool:
+    if not _good_cover(facts, at, event):
+        return False
+    by = cover(event)
+    assert by is not None
+    entered = [name(one) for _, one in facts.before(at, event.node, "receive", "multicast")]
+    if event.where == "delivery":
+        return _fate(facts, at, event.node, name(event)) == "receive" and by in entered
+    if event.where == "retransmit":
+        purged = [
+            1
+            for _, other in facts.before(at, event.node, "purge")
+            if other.where == "retransmit" and name(other) == name(event)
+        ]
+        return not purged and name(event) in entered and by in entered
+    return True
+
+
+_BOOKED: dict[str, Callable[[Facts, int, Event], bool]] = {
+    "receive": lambda facts, at, event: not _fate(facts, at, event.node, name(event)),
+    "deliver": lambda facts, at, event: (
+        _fate(facts, at, event.node, name(event)) in ("receive", "deliver")
+    ),
+    "skip": _good_skip,
+    "purge": _good_purge,
+}

@@ -1,0 +1,113 @@
+"""Journals written by hand, in few words: `log.multicast("p1#3", 2)`, `log.take("p2", "p1#3")`.
+
+A node is written p1 or p3.2, a message p1#3 or p3.2#3; without a life it is the first one. Each
+event happens a nanosecond after the one before.
+"""
+
+from dataclasses import replace
+
+from semcast.check import MessageId, Violation
+from semcast.journal import Header, Journal
+
+
+def node(name: str) -> str:
+    return name if "." in name else f"{name}.1"
+
+
+def message(name: str) -> MessageId:
+    sender, seq = name.split("#")
+    return MessageId(node(sender), int(seq))
+
+
+# Every promise of S-RM, no bounds.
+HEADER = Header(run="by hand", members=("p1.1", "p2.1", "p3.1"))
+
+
+class Log:
+    def __init__(self, header: Header = HEADER, **changes: object) -> None:
+        self.journal = Journal(replace(header, **changes))  # type: ignore[arg-type]
+
+    def event(
+        self,
+        at: str,
+        event: str,
+        about: str,
+        *,
+        by: str | None = None,
+        where: str | None = None,
+        obsoletes: tuple[int, ...] | None = None,
+        key: str | None = None,
+        rank: int | None = None,
+        size: int = 10,
+    ) -> None:
+        name = message(about)
+        cover = None if by is None else message(by)
+        self.journal.record(
+            len(self.journal) + 1,
+            node(at),
+            event,
+            name.sender,
+            name.seq,
+            obsoletes,
+            key,
+            rank,
+            size=size,
+            where=where,
+            by_sender=None if cover is None else cover.sender,
+            by_seq=None if cover is None else cover.seq,
+        )
+
+    def multicast(
+        self,
+        about: str,
+        *distances: int,
+        key: str | None = None,
+        rank: int | None = None,
+        size: int = 10,
+    ) -> None:
+        at = message(about).sender
+        self.event(at, "multicast", about, obsoletes=distances, key=key, rank=rank, size=size)
+
+    def receive(self, at: str, *about: str, size: int = 10) -> None:
+        for one in about:
+            self.event(at, "receive", one, size=size)
+
+    def deliver(self, at: str, *about: str) -> None:
+        for one in about:
+            self.event(at, "deliver", one)
+
+    def take(self, at: str, *about: str) -> None:
+        """Receive and deliver."""
+        for one in about:
+            self.receive(at, one)
+            self.deliver(at, one)
+
+    def purge(self, at: str, about: str, by: str | None, where: str = "delivery") -> None:
+        self.event(at, "purge", about, by=by, where=where)
+
+    def skip(self, at: str, about: str, by: str | None) -> None:
+        self.event(at, "skip", about, by=by)
+
+    def stable(self, at: str, about: str) -> None:
+        self.event(at, "stable", about)
+
+    def join(self, at: str, about: str | None = None) -> None:
+        if about is None:
+            self.world(at, "join")
+        else:
+            self.event(at, "join", about)
+
+    def world(self, at: str, event: str) -> None:
+        """Something that happens to a node."""
+        self.journal.record(len(self.journal) + 1, node(at), event)
+
+    def crash(self, at: str) -> None:
+        self.world(at, "crash")
+
+
+def only(found: list[Violation], at: str, *about: str) -> str:
+    """The text of the one violation that there must be."""
+    assert [(one.node, one.messages) for one in found] == [
+        (node(at), tuple(message(name) for name in about))
+    ]
+    return found[0].text

@@ -1,0 +1,167 @@
+"""Random small journals: runs of a toy protocol that mostly does right, with mischief in between.
+
+`journals()` is a Hypothesis strategy. Two senders, three nodes and perhaps a restarted one; few
+messages with all kinds of annotations. Mischief is any event about any message.
+"""
+
+import random
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+from tests.check.brute import Facts
+from tests.check.log import Log
+
+from semcast.check import MessageId
+from semcast.journal import Journal
+
+NODES = ("p1.1", "p2.1", "p3.1")
+SENDERS = ("p1.1", "p2.1")
+Choose = Callable[[int], int]
+
+
+def text(about: MessageId) -> str:
+    return f"{about.sender}#{about.seq}"
+
+
+class Run:
+    """A run in which everything is decided by `choose(n)`, a number below n."""
+
+    def __init__(self, choose: Choose) -> None:
+        self.choose = choose
+        self.log = Log(
+            members=NODES,
+            reliability="group" if choose(4) else "sender",
+            deliver_own=bool(choose(6)),
+            f=1 + choose(5) // 4,
+            purging=bool(choose(10)),
+            one_order=bool(choose(10)),
+            delivery_messages=choose(3),
+            delivery_bytes=choose(2) * 25,
+            window_messages=choose(3) * 2,
+            window_bytes=choose(2) * 20,
+        )
+        self.sent = dict.fromkeys(SENDERS, 0)
+        self.nodes = [*NODES]
+        self.next: dict[tuple[str, str], int] = {}
+        self.held: dict[str, list[MessageId]] = {node: [] for node in NODES}
+
+    def run(self, steps: int) -> Journal:
+        actions = [self.multicast] * 4 + [self.receive] * 8 + [self.deliver] * 5
+        actions += [self.stable] * 2 + [self.mischief, self.end]
+        for _ in range(steps):
+            actions[self.choose(len(actions))]()
+        if self.choose(4):
+            self.come_to_rest()
+        return self.log.journal
+
+    def multicast(self) -> None:
+        sender = SENDERS[self.choose(2)]
+        if self.sent[sender] == 5 or sender not in self.nodes:
+            return
+        self.sent[sender] += 1
+        about = f"{sender}#{self.sent[sender]}"
+        kind = self.choose(4)
+        if kind == 0:
+            self.log.multicast(about)
+        elif kind == 1:
+            self.log.multicast(about, key="a", rank=self.choose(4))
+        else:
+            distances = [d for d in range(1, self.sent[sender] + 1) if self.choose(2)]
+            self.log.multicast(about, *distances)
+
+    def receive(self, node: str = "", sender: str = "") -> None:
+        node = node or self.nodes[self.choose(len(self.nodes))]
+        sender = sender or SENDERS[self.choose(2)]
+        seq = self.next.get((node, sender), 1)
+        if seq > self.sent[sender] or (node == sender and not self.log.journal.header.deliver_own):
+            return
+        self.next[node, sender] = seq + 1
+        about = MessageId(sender, seq)
+        facts = Facts(self.log.journal)
+        if not self.choose(15):
+            return  # lost without a word
+        covers = [other for other in facts.multicasts if facts.replaced(about, other)]
+        if covers and not self.choose(3):
+            chosen = [*covers, about][self.choose(len(covers) + 1)]
+            self.log.skip(node, text(about), text(chosen))
+            return
+        self.log.receive(node, text(about))
+        for victim in [one for one in self.held[node] if facts.replaced(one, about)]:
+            self.held[node].remove(victim)
+            self.log.purge(node, text(victim), text(about))
+            if self.choose(2):
+                self.log.purge(node, text(victim), text(about), "retransmit")
+        self.held[node].append(about)
+
+    def deliver(self, node: str = "") -> None:
+        node = node or self.nodes[self.choose(len(self.nodes))]
+        if self.held[node]:
+            # Out of order, now and then.
+            at = 0 if self.choose(6) else self.choose(len(self.held[node]))
+            self.log.deliver(node, text(self.held[node].pop(at)))
+
+    def stable(self) -> None:
+        sender = SENDERS[self.choose(2)]
+        everybody = sorted(self.next.get((node, sender), 1) - 1 for node in self.nodes)
+        # A node too few, now and then.
+        up_to = everybody[0 if self.choose(4) else 1]
+        if up_to > 0:
+            self.log.stable(self.nodes[0], f"{sender}#{up_to}")
+
+    def end(self) -> None:
+        """A node crashes, and perhaps comes back with another life."""
+        if self.choose(2) or len(self.nodes) < 3:
+            return
+        node = self.nodes.pop(self.choose(3))
+        self.log.world(node, "leave" if not self.choose(4) else "crash")
+        if node == "p3.1" and self.choose(3):
+            self.nodes.append("p3.2")
+            self.held["p3.2"] = []
+            for sender in SENDERS:
+                point = 1 + self.choose(self.sent[sender] + 1)
+                if self.choose(3):
+                    self.log.join("p3.2", f"{sender}#{point}")
+                    self.next["p3.2", sender] = point
+
+    def mischief(self) -> None:
+        node = [*NODES, "p3.2"][self.choose(4)]
+        about, other = (f"{SENDERS[self.choose(2)]}#{1 + self.choose(6)}" for _ in range(2))
+        kind = self.choose(8)
+        if kind == 0:
+            self.log.deliver(node, about)
+        elif kind == 1:
+            self.log.receive(node, about)
+        elif kind == 2:
+            self.log.skip(node, about, other)
+        elif kind == 3:
+            self.log.purge(node, about, None if not self.choose(4) else other)
+        elif kind == 4:
+            self.log.purge(node, about, other, "retransmit")
+        elif kind == 5:
+            self.log.stable(node, about)
+        elif kind == 6:
+            self.log.event(node, "multicast", about, obsoletes=(1,))
+        else:
+            self.log.purge(node, about, other, "network")
+
+    def come_to_rest(self) -> None:
+        """Everybody who is left gets everything, as far as mischief allows."""
+        for node in self.nodes:
+            for sender in SENDERS:
+                while self.next.get((node, sender), 1) <= self.sent[sender]:
+                    before = self.next.get((node, sender), 1)
+                    self.receive(node, sender)
+                    if self.next.get((node, sender), 1) == before:
+                        break
+            while self.held[node]:
+                self.deliver(node)
+
+
+@st.composite
+def journals(draw: st.DrawFn, steps_max: int = 60) -> Journal:
+    """Any run of at most so many steps, and perhaps the rest that follows.
+
+    The choices come from a seed: drawn one by one, most would be 0, and most runs dull.
+    """
+    stream = random.Random(draw(st.integers(0, 2**32 - 1)))
+    return Run(stream.randrange).run(draw(st.integers(10, steps_max)))

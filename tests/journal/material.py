@@ -1,0 +1,61 @@
+"""Strategies for headers, events and whole journals: any that the schema allows."""
+
+from hypothesis import strategies as st
+
+from semcast.journal import Event, Header, Journal
+
+LONG = st.integers(-(2**63), 2**63 - 1)
+COUNT = st.integers(0, 2**31 - 1)
+NODES = st.sampled_from(["p1.1", "p2.1", "p2.2", "p10.3"])
+# What an Arrow string can hold: any characters but half ones.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KINDS = st.sampled_from(["multicast", "receive", "purge", "deliver", "view", "something new"])
+
+
+def headers() -> st.SearchStrategy[Header]:
+    return st.builds(
+        Header,
+        run=TEXT.filter(bool),
+        members=st.lists(NODES, min_size=1, unique=True).map(tuple),
+        group=TEXT,
+        seed=TEXT,
+        reliability=st.sampled_from(["sender", "group"]),
+        purging=st.booleans(),
+        deliver_own=st.booleans(),
+        k=COUNT,
+        f=COUNT,
+        delivery_messages=COUNT,
+        delivery_bytes=COUNT,
+        window_messages=COUNT,
+        window_bytes=COUNT,
+        one_order=st.booleans(),
+    )
+
+
+def events(lsn: int) -> st.SearchStrategy[Event]:
+    return st.builds(
+        Event,
+        time_ns=LONG,
+        lsn=st.just(lsn),
+        node=NODES,
+        event=KINDS,
+        sender=st.none() | NODES,
+        seq=st.none() | LONG,
+        obsoletes=st.none() | st.lists(COUNT, max_size=4).map(tuple),
+        key=st.none() | TEXT,
+        rank=st.none() | LONG,
+        sent_ns=st.none() | LONG,
+        size=st.none() | COUNT,
+        where=st.none() | st.sampled_from(["delivery", "retransmit", "network"]),
+        by_sender=st.none() | NODES,
+        by_seq=st.none() | LONG,
+        view=st.none() | LONG,
+    )
+
+
+@st.composite
+def journals(draw: st.DrawFn) -> Journal:
+    journal = Journal(draw(headers()))
+    for lsn in range(1, draw(st.integers(0, 12)) + 1):
+        journal.append(draw(events(lsn)))
+    return journal

@@ -1,0 +1,234 @@
+"""Broken variants of the protocol, and how each is hunted. Run as a script inside a patched copy.
+
+A mutant is a change of text in a file of the package. The copy that has it runs interpreted, in a
+process of its own, until a run of it breaks a promise or the time is up.
+"""
+
+import sys
+import time
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+CAUGHT: Final = 1
+SURVIVED: Final = 0
+HUNT_S: Final = 55.0
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One change in one file of the package."""
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, package: Path) -> None:
+        """Change the file; the old text must be there exactly once."""
+        path = package / self.file
+        text = path.read_text()
+        found = text.count(self.old)
+        if found != 1:
+            raise LookupError(f"{self.file} has {found} times, not once: {self.old!r}")
+        path.write_text(text.replace(self.old, self.new))
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A broken variant. `hunt` names the small scopes to exhaust, or is "explore"."""
+
+    name: str
+    hunt: str
+    patches: tuple[Patch, ...]
+
+
+MUTANTS: Final = (
+    Mutant(
+        "no safety guard: what an unsafe message covers is purged (SRM §4.3: m1, m2, m3)",
+        "exhaust",
+        (
+            Patch(
+                "protocol/guard.py",
+                "        return cover.seq <= self._last_safe",
+                "        return cover.seq > 0",
+            ),
+        ),
+    ),
+    Mutant(
+        "safety with one vote too few",
+        "exhaust",
+        (
+            Patch(
+                "protocol/member.py",
+                "GossipTracker(members, index, True, config.f + 1)",
+                "GossipTracker(members, index, True, config.f)",
+            ),
+        ),
+    ),
+    Mutant(
+        "what waits is purged by an unsafe cover",
+        "exhaust",
+        (
+            Patch(
+                "protocol/member.py",
+                "Inbound(source, self.config, self._guard)",
+                "Inbound(source, self.config, None)",
+            ),
+        ),
+    ),
+    Mutant(
+        "an unmarked message is purged",
+        "exhaust",
+        (
+            Patch(
+                "protocol/buffer.py",
+                "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
+                "        bits = cover.bitmap | 1\n        nearest = cover.seq - 1\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "off by one in the bitmap",
+        "exhaust",
+        (
+            Patch(
+                "protocol/buffer.py",
+                "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
+                "        bits = cover.bitmap\n        nearest = cover.seq - 2\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a cover is forgotten: who asks for a purged message is never answered",
+        "explore",
+        (
+            Patch(
+                "protocol/member.py",
+                "        covers.append((int(seq), by_source, by_seq))\n",
+                "        covers.extend([])\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a message is delivered twice",
+        "explore",
+        (
+            Patch(
+                "protocol/member.py",
+                "if message.seq == inbound.next and inbound.waiting == 0",
+                "if inbound.next - message.seq in (0, 1) and inbound.waiting == 0",
+            ),
+        ),
+    ),
+    Mutant(
+        "FIFO order broken: a message is handed on although an earlier one may come",
+        "explore",
+        (
+            Patch(
+                "protocol/member.py",
+                "if message.seq == inbound.next and inbound.waiting == 0",
+                "if message.seq >= inbound.next and inbound.waiting == 0",
+            ),
+        ),
+    ),
+    Mutant(
+        "stability with one vote too few: messages are released too early",
+        "exhaust",
+        (
+            Patch(
+                "protocol/stability/gossip.py",
+                "            if voters != self._alive:\n",
+                "            if (self._alive & ~voters).bit_count() > 1:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "votes for what was only heard of",
+        "explore",
+        (
+            Patch(
+                "protocol/member.py",
+                "            self._stability.has(inbound.source, seq)\n"
+                "            self._safety.has(inbound.source, seq)\n",
+                "            self._stability.has(inbound.source, inbound.newest)\n"
+                "            self._safety.has(inbound.source, inbound.newest)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "stale incarnation mixed in: lives of a sender are one source",
+        "explore",
+        (
+            Patch(
+                "ids.py",
+                "return self.sender == other.sender and self.incarnation == other.incarnation",
+                "return self.sender == other.sender",
+            ),
+            Patch("ids.py", "hash((sender, incarnation))", "hash(sender)"),
+        ),
+    ),
+    Mutant(
+        "a full buffer drops instead of refusing",
+        "exhaust",
+        (
+            Patch(
+                "protocol/member.py",
+                "        if verdict is _FULL:\n            return False\n",
+                "        if verdict is _FULL:\n            return True\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a request is never repeated",
+        "explore",
+        (
+            Patch(
+                "protocol/repair.py",
+                "want.due_ns = now_ns + min(patience, _RTO_MAX_NS)",
+                "want.due_ns = now_ns + (patience << 40)",
+            ),
+        ),
+    ),
+)
+
+
+def exhaust_scopes() -> str:
+    """What breaks in the first of a few small scopes that breaks anything."""
+    from semcast.sim.exhaust import exhaust
+    from semcast.sim.scope import Scope, relations
+
+    every = relations(3)
+    for slow in (-1, 2):
+        for relation in every[1:7]:
+            scope = Scope(relation, slow=slow, delivery_messages=1 if slow >= 0 else 8, ticks=1)
+            outcome = exhaust(scope)
+            if outcome.violations:
+                return str(outcome.violations[0])
+    return ""
+
+
+def explore_cases(until_s: float) -> str:
+    """What breaks in the first case of the explorer that breaks anything."""
+    from semcast.sim.cases import case
+    from semcast.sim.explore import judge
+
+    for seed in count(1):
+        broken = judge(case(seed)).broken
+        if broken:
+            return f"case {seed}: {next(iter(broken.values()))}"
+        if time.monotonic() > until_s:
+            break
+    return ""
+
+
+def main(hunt: str) -> int:
+    """Hunt, say what was caught, and exit accordingly."""
+    until_s = time.monotonic() + HUNT_S
+    found = exhaust_scopes() if hunt == "exhaust" else explore_cases(until_s)
+    print(found or "nothing was caught")
+    return CAUGHT if found else SURVIVED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

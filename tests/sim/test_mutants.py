@@ -1,0 +1,72 @@
+"""The proof is worth something only if it finds what is wrong: every broken variant is caught.
+
+Each mutant (`tests/sim/mutants.py`) is a patched copy of the package that runs in a process of its
+own. A patch whose text is not found fails too, so that mutants stay in step with the code.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import semcast
+from tests.sim import mutants
+from tests.sim.mutants import MUTANTS, Mutant
+
+SOURCE = Path(__file__).parents[2] / "src" / "semcast"
+Hunted = Callable[[Mutant], "subprocess.CompletedProcess[str]"]
+
+
+def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the search in a patched copy."""
+    package = folder / "semcast"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for patch in mutant.patches:
+        patch.apply(package)
+    return subprocess.run(
+        [sys.executable, mutants.__file__, mutant.hunt],
+        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def hunted(tmp_path_factory: pytest.TempPathFactory) -> Hunted:
+    """All hunts, begun at once, as many at a time as there are processors."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        begun: dict[str, Future[subprocess.CompletedProcess[str]]] = {
+            mutant.name: pool.submit(hunt, mutant, tmp_path_factory.mktemp("mutant"))
+            for mutant in MUTANTS
+        }
+    return lambda mutant: begun[mutant.name].result()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_broken_variant_is_caught(mutant: Mutant, hunted: Hunted) -> None:
+    found = hunted(mutant)
+    assert found.returncode == mutants.CAUGHT, found.stdout + found.stderr
+    assert "Traceback" not in found.stderr, found.stderr
+
+
+def test_without_the_guard_it_is_the_run_of_m1_m2_m3_that_is_caught(hunted: Hunted) -> None:
+    """m1 is purged for m3, which dies with its sender; m2 was delivered. SRM §4.3."""
+    assert "FIFO Completeness" in hunted(MUTANTS[0]).stdout
+
+
+def test_a_patch_that_finds_nothing_to_change_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file.py").write_text("unchanged")
+    with pytest.raises(LookupError, match="0 times"):
+        mutants.Patch("file.py", "gone", "new").apply(tmp_path)
+
+
+def test_mutants_change_the_package_that_is_tested() -> None:
+    assert SOURCE.is_dir()
+    assert semcast.__version__
