@@ -13,10 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-import semcast
 from tests.sim import mutants
 from tests.sim.mutants import MUTANTS, Mutant
+
+import semcast
 
 SOURCE = Path(__file__).parents[2] / "src" / "semcast"
 Hunted = Callable[[Mutant], "subprocess.CompletedProcess[str]"]

@@ -108,8 +108,9 @@ class Member:
         self._join_rounds: Final[dict[int, int]] = {}
         self._join_from_ns: i64 = -1
         self._index: Final = {sender: at for at, sender in enumerate(members)}
-        # What this member multicast is in `retained` for others, whatever becomes of it here.
-        self._inbounds[me] = Inbound(me, config, None)
+        if config.deliver_own:
+            # What this member multicast is in `retained` for others, whatever becomes of it here.
+            self._inbounds[me] = Inbound(me, config, None)
 
     # -- the application ---------------------------------------------------------------------------
 

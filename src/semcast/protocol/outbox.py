@@ -36,15 +36,17 @@ class Outbox:
     def __init__(self, me: Source, limits: Limits) -> None:
         self._me: Final = me
         self._limits: Final = limits
-        # In the order of first use, so that the same run always sends in the same order.
         self._writers: Final[dict[int, FrameWriter]] = {}
+        # Destinations with something to send, in the order of first use, so that the same run
+        # always sends in the same order.
+        self._waiting: Final[dict[int, None]] = {}
         self._ready: list[Outgoing] = []
 
     def take(self) -> list[Outgoing]:
         """All datagrams; the outbox is then empty."""
-        for to, writer in self._writers.items():
-            if len(writer) > 0:
-                self._ready.append(Outgoing(to, writer.take()))
+        for to in self._waiting:
+            self._flush(to, self._writers[to])
+        self._waiting.clear()
         ready, self._ready = self._ready, []
         return ready
 
@@ -97,6 +99,7 @@ class Outbox:
         if writer is None:
             writer = FrameWriter(self._me, self._limits.frames_bytes_max)
             self._writers[to] = writer
+        self._waiting[to] = None
         return writer
 
     def _flush(self, to: int, writer: FrameWriter) -> None:

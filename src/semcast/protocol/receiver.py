@@ -32,7 +32,7 @@ class Inbound:
         # The newest message that is known to exist.
         self.newest: i64 = 0
         self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
-        # Messages at or after `next` that are covered: by whom.
+        # INV-COVERED: messages at or after `next` that are covered, and by what; the nearest ones.
         self._covered: Final[dict[int, tuple[Source, int]]] = {}
         self._covered_max: Final = 4 * config.window_messages
         # The last message that was dropped here for lack of room: others probably have those.
@@ -106,7 +106,7 @@ class Inbound:
         for purged in self._early.drain_purged():
             cover = purged.cover
             assert cover is not None, "only covered messages leave"
-            self._covered[int(purged.message.seq)] = (cover.source, int(cover.seq))
+            self._note_cover(purged.message.seq, cover.source, cover.seq)
             self.purged.append((purged.message, cover))
 
     def head(self) -> Message | None:
@@ -137,8 +137,19 @@ class Inbound:
 
     def cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:
         """Somebody who knows says that this message is covered. Says whether that is news."""
-        if self.has(seq) or len(self._covered) >= self._covered_max:
+        if self.has(seq):
             return False
         self.heard_of(seq)
+        return self._note_cover(seq, by_source, by_seq)
+
+    def _note_cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:
+        """Remember a cover if there is room for it. The nearest matter most: nothing is handed on
+        before them; those that are forgotten are asked for when their turn comes.
+        """
+        if len(self._covered) >= self._covered_max:
+            farthest = max(self._covered)
+            if farthest < seq:
+                return False
+            del self._covered[farthest]
         self._covered[int(seq)] = (by_source, int(by_seq))
         return True
