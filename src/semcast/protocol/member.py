@@ -503,6 +503,9 @@ class Member:
         at = self._index.get(int(source.sender))
         if at is None or (self._joining and self._join_rounds.get(page_of(at), 1) != 0):
             return None
+        if source == self.me:
+            # Own messages that come back and are not delivered here.
+            return None
         inbound = Inbound(source, self.config, self._guard)
         self._inbounds[source] = inbound
         return inbound
