@@ -124,6 +124,7 @@ def test_own_messages_that_nobody_takes_hold_up_the_sender_unless_told_otherwise
     now_ns = 0
     for payload in (b"delivered", b"waits"):
         alone.multicast(payload, None, now_ns)
+        alone.datagrams(now_ns)
         # Two rounds of votes, with itself.
         for _ in range(2):
             now_ns = alone.next_deadline_ns()
