@@ -61,6 +61,7 @@ coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
 .PHONY: bench
 bench: setup ## Time the hot path, compiled and interpreted, in one run
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.simulator
 
 .PHONY: explore
 explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
