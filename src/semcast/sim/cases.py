@@ -6,6 +6,7 @@ within what is promised: no more crashes than f for "group", and no datagram old
 """
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -206,7 +207,17 @@ class _Draw:
                 found.append(Pause(member, self.within_s(1.0), self.scale_ms * 0.03))
             if self.chance(0.1):
                 found.append(Slow(member, self.within_s(1.0), self.scale_ms * 2))
-        return tuple(found)
+        return (*found, *self.drain(found))
+
+    def drain(self, faults: list[ProcessFault]) -> Iterator[ProcessFault]:
+        """When the traffic is over, and whoever comes back is back, nobody is slow any more."""
+        lives = dict.fromkeys(range(self.members), True)
+        for fault in faults:
+            if isinstance(fault, Crash | Restart):
+                lives[fault.member] = isinstance(fault, Restart)
+        for member, alive in lives.items():
+            if alive:
+                yield Slow(member, _few_digits(self.duration_s * 1.4), 0.0)
 
     def crashes(self) -> int:
         """How many members crash: for "group" no more than it survives."""
