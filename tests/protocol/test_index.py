@@ -103,3 +103,18 @@ def test_a_gap_of_any_size_is_leapt_over(gap: int) -> None:
         walked.append(index.following(walked[-1] + 1))
     assert walked == held
     assert index.following(held[-1] + 1) > held[-1]
+
+
+def test_the_ring_follows_what_is_held_not_how_far_it_is_apart() -> None:
+    """A dense window is all in the ring; a stream that is purged as it goes needs no more cells."""
+    dense, sparse = SeqIndex(), SeqIndex()
+    for seq in range(1, 1001):
+        dense.put(seq, seq)
+    assert 1000 <= dense._mask + 1 <= 8 * 1000
+    assert len(dense._far) == 0
+    sparse.put(1, 0)
+    for seq in range(2, 5000):
+        sparse.put(seq, seq)
+        sparse.remove(seq)
+    assert sparse._mask + 1 == 64
+    assert sparse.get(1) == 0

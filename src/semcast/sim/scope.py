@@ -32,6 +32,8 @@ class Scope:
     # How often timers fire at any time, at all members together; beyond that, in the closing phase.
     ticks: int = 2
     losses: int = 0
+    # Whether a sender that has multicast several messages may send one and then wait (SRM §5.3).
+    paced: bool = False
     # Whether equal states of a member are one; off only to show that it makes no difference.
     merging: bool = True
 
@@ -52,6 +54,8 @@ class Scope:
             gossip_period_ns=1,
             gossip_fanout=self.processes,
             nak_delay_ns=1,
+            # A datagram with a message takes a nanosecond: the others wait for a timer.
+            bandwidth_bytes_s=200_000_000_000 if self.paced else 0,
             limits=Limits(path_mtu_bytes=576),
         )
 
