@@ -205,6 +205,8 @@ def test_small_messages_share_datagrams() -> None:
     # 50 records of 12 + 20 bytes; one more datagram for what does not divide evenly.
     assert len(datagrams) <= 50 * 32 // LIMITS.frames_bytes_max + 2
     assert [message.seq for message in received(datagrams)] == list(range(1, 51))
+    # What fits a datagram is never cut: it waits for the next.
+    assert all(Decoder().decode(frames, ME).control == [] for frames in datagrams)
 
 
 def test_a_limit_on_datagrams_leaves_the_rest_for_later() -> None:

@@ -25,7 +25,7 @@ NAMED = [one for one in EVERY if not any(isinstance(mark, Ranked) for mark in on
 M1_M2_M3: Relation = (None, None, Predecessors((1,)))
 
 # Nothing is promised if anybody crashes, so that nothing has to be safe; and yet somebody does.
-BROKEN = Scope(M1_M2_M3, f=0, ticks=1, paced=True)
+BROKEN = Scope(M1_M2_M3, f=0, ticks=1, losses=1)
 
 
 @pytest.fixture(scope="module", autouse=True)
