@@ -99,13 +99,24 @@ def test_many_losses_in_one_round_trip_shrink_it_once() -> None:
 
 
 def test_only_a_message_asked_for_once_is_a_measure_of_time() -> None:
-    """Karn's rule."""
+    """Karn's rule: what was asked for again and again may only lengthen the wait, for a while."""
     window = RequestWindow(8 * MS, 64)
-    before = window.rto_ns
+    window.on_arrival(MS, False)
+    assert window.rto_ns == 8 * MS
     window.on_arrival(900 * MS, False)
-    assert window.rto_ns == before
-    window.on_arrival(900 * MS, True)
-    assert window.rto_ns > before
+    assert window.rto_ns == 900 * MS
+    window.on_arrival(MS, True)
+    assert window.rto_ns < 8 * MS
+
+
+def test_answers_that_take_longer_than_any_wait_are_asked_for_ever_less() -> None:
+    """Else a slow link fills with copies of what is on its way already."""
+    repair = Repair(RequestWindow(40_000, 64), 10_000, random.Random(1))
+    repair.want([1], 0)
+    asked = 0
+    while repair.next_deadline_ns() < 10_000 * MS:
+        asked += len(repair.due(repair.next_deadline_ns())[0])
+    assert asked < 30
 
 
 @given(st.sets(st.integers(1, 60)))

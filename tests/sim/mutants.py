@@ -72,8 +72,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/member.py",
-                "Inbound(source, self.config, self._guard)",
-                "Inbound(source, self.config, None)",
+                "Inbound(source, self.config, self._guard, ",
+                "Inbound(source, self.config, None, ",
             ),
         ),
     ),
@@ -116,8 +116,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/member.py",
-                "if message.seq == inbound.next and inbound.waiting == 0",
-                "if inbound.next - message.seq in (0, 1) and inbound.waiting == 0",
+                "                message.seq != inbound.next\n",
+                "                inbound.next - message.seq not in (0, 1)\n",
             ),
         ),
     ),
@@ -127,8 +127,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/member.py",
-                "if message.seq == inbound.next and inbound.waiting == 0",
-                "if message.seq >= inbound.next and inbound.waiting == 0",
+                "                message.seq != inbound.next\n",
+                "                message.seq < inbound.next\n",
             ),
         ),
     ),
@@ -149,10 +149,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/member.py",
-                "            self._stability.has(inbound.source, seq)\n"
-                "            self._safety.has(inbound.source, seq)\n",
-                "            self._stability.has(inbound.source, inbound.newest)\n"
-                "            self._safety.has(inbound.source, inbound.newest)\n",
+                "            self._has(inbound.source, seq, now_ns)\n",
+                "            self._has(inbound.source, inbound.newest, now_ns)\n",
             ),
         ),
     ),

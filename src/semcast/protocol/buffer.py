@@ -280,6 +280,11 @@ class PurgingBuffer:
             Reason.OVERFLOW: self._overflows,
         }
 
+    @property
+    def recorded(self) -> bool:
+        """Whether there is anything for `drain_purged`."""
+        return len(self._log) > 0
+
     def drain_purged(self) -> list[Purged]:
         """What was purged or dropped since the last call, if the buffer records it."""
         log, self._log = self._log, []

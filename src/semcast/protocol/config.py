@@ -37,6 +37,9 @@ class MemberConfig:
     # Stability and safety detection (the papers' presets: 30 ms and 3, SRM §6.1).
     gossip_period_ns: int = 30 * MS
     gossip_fanout: int = 3
+    # Others are told at once when so many messages came since they were last told; 0: only every
+    # period. For rates at which a window lasts for less than a period.
+    gossip_messages: int = 0
     # Safety detection rests while fewer messages than this are kept (SRM §6.4).
     safety_rest_messages: int = 0
     # Random back-off before a missing message is asked for, so that one request silences others.
@@ -106,6 +109,7 @@ _AT_LEAST: Final = {
     "window_messages": 1,
     "gossip_period_ns": 1,
     "gossip_fanout": 1,
+    "gossip_messages": 0,
     "safety_rest_messages": 0,
     "nak_delay_ns": 1,
     "join_delay_ns": 0,

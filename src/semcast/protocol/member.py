@@ -100,6 +100,9 @@ class Member:
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
         self._gossip_ns: i64 = 0
         self._rest_periods: i64 = 1
+        # Messages that came since others were told; at so many they are told without delay.
+        self._untold: i64 = 0
+        self._untold_max: Final[i64] = config.gossip_messages or NEVER
         self._blocked = False
         # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
         # member takes nothing of its sources and has no votes on them, so that no stream has a
@@ -110,7 +113,7 @@ class Member:
         self._index: Final = {sender: at for at, sender in enumerate(members)}
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
-            self._inbounds[me] = Inbound(me, config, None)
+            self._inbounds[me] = Inbound(me, config, None, keep=False)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -122,8 +125,38 @@ class Member:
 
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
         """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
+        message = self._multicast(payload, replaces, now_ns)
+        self._has(self.me, message.seq, now_ns)
+        return message
+
+    def multicast_many(
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, now_ns: i64
+    ) -> int:
+        """Send these from `start` on, in order, while there is room; says how many were accepted.
+
+        `replaces` has one entry for each, or is None: nothing replaces anything. Anything but a
+        full window raises; what came before it was accepted (`sent` tells).
+        """
+        accepted: i64 = 0
         try:
-            if not self._room_for_own(len(payload)):
+            for at in range(start, len(payloads)):
+                self._multicast(payloads[at], None if replaces is None else replaces[at], now_ns)
+                accepted += 1
+        except WindowFullError:
+            pass
+        finally:
+            if accepted > 0:
+                self._has(self.me, self._sender.seq, now_ns)
+        return accepted
+
+    @property
+    def sent(self) -> int:
+        """The number of the last message that this member multicast."""
+        return self._sender.seq
+
+    def _multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+        try:
+            if self.config.deliver_own and not self._room_for_own(len(payload)):
                 waiting = self._inbounds[self.me].waiting
                 raise WindowFullError(
                     f"{waiting} own messages wait for this member's application to take them; "
@@ -137,17 +170,16 @@ class Member:
                 self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
             self._blocked = True
             raise
-        if self._blocked and self._observer is not None:
-            self._observer.progress("unblock", self.me, int(message.seq), None, 0)
-        self._blocked = False
+        if self._blocked:
+            self._blocked = False
+            if self._observer is not None:
+                self._observer.progress("unblock", self.me, int(message.seq), None, 0)
         if self._observer is not None:
             self._observer.message("multicast", message, "", None)
-        self._note_retained_purges()
-        self._stability.has(self.me, message.seq)
-        self._safety.has(self.me, message.seq)
-        self._rest_periods = 1
+        if self._retained.recorded:
+            self._note_retained_purges()
         if self.config.deliver_own:
-            self._on_message(message, now_ns)
+            self._on_messages([message], now_ns)
         return message
 
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
@@ -178,8 +210,8 @@ class Member:
                 return
             self._incarnations[int(source.sender)] = int(source.incarnation)
         decoded = self._decoder.decode(frames, self._decoder.intern(source))
-        for message in decoded.messages:
-            self._on_message(message, now_ns)
+        if decoded.messages:
+            self._on_messages(decoded.messages, now_ns)
         for control in decoded.control:
             if isinstance(control, Vector):
                 self._on_vector(control, now_ns)
@@ -240,23 +272,45 @@ class Member:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def _on_message(self, message: Message, now_ns: i64) -> None:
-        inbound = self._inbound(message.source)
-        if inbound is None:
-            return
-        if message.seq == inbound.next and inbound.waiting == 0 and self._accept(message):
-            # The common case: in order, and there is room.
-            inbound.heard_of(message.seq)
-            inbound.handed_on()
-            self._advanced(inbound, message.seq, now_ns)
-            if inbound.newest < inbound.next:
-                return
-        else:
-            inbound.add(message)
-            self._note_early_purges(inbound)
-            if inbound.has(message.seq):
-                self._repair(inbound).arrived(message.seq, now_ns)
-        self._hand_on(inbound, now_ns)
+    def _on_messages(self, messages: list[Message], now_ns: i64) -> None:
+        """Messages of one datagram, mostly runs of one source for which there is room."""
+        at: i64 = 0
+        while at < len(messages):
+            inbound = self._inbound(messages[at].source)
+            if inbound is None:
+                at += 1
+                continue
+            run = self._accept_run(inbound, messages, at) if inbound.waiting == 0 else 0
+            if run > 0:
+                at += run
+                self._advanced(inbound, inbound.next - 1, now_ns)
+                if inbound.newest < inbound.next:
+                    continue
+            else:
+                message = messages[at]
+                at += 1
+                inbound.add(message)
+                self._note_early_purges(inbound)
+                if inbound.has(message.seq):
+                    self._repair(inbound).arrived(message.seq, now_ns)
+            self._hand_on(inbound, now_ns)
+
+    def _accept_run(self, inbound: Inbound, messages: list[Message], at: i64) -> i64:
+        """Accept what continues the stream from `at` on, while there is room; says how many."""
+        first = at
+        count: i64 = len(messages)
+        while at < count:
+            message = messages[at]
+            if (
+                message.seq != inbound.next
+                or message.source is not inbound.source
+                or not self._accept(message, inbound.keep)
+            ):
+                break
+            inbound.next += 1
+            at += 1
+        inbound.heard_of(inbound.next - 1)
+        return at - first
 
     def _hand_on(self, inbound: Inbound, now_ns: i64) -> None:
         """Hand on what is in order and has room; ask for what is missing."""
@@ -269,7 +323,7 @@ class Member:
                     self._observer.progress("skip", inbound.source, int(seq), cover[0], cover[1])
                 continue
             message = inbound.head()
-            if message is None or not self._accept(message):
+            if message is None or not self._accept(message, inbound.keep):
                 break
             inbound.handed_on()
         if inbound.next != before:
@@ -280,10 +334,8 @@ class Member:
             if len(repair) < self._window.size:
                 repair.want(inbound.missing(self._window.size), now_ns)
 
-    def _accept(self, message: Message) -> bool:
+    def _accept(self, message: Message, keep: bool) -> bool:
         """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
-        mine = message.source == self.me
-        keep = self.config.group_reliable and not mine
         if keep and not self._retained.room_for(message.source, len(message.body)):
             return False
         verdict = self._delivery.insert(message)
@@ -296,17 +348,28 @@ class Member:
         if keep:
             stored = self._retained.insert(message)
             assert stored is not _FULL, "there was room for it"
-            self._note_retained_purges()
+            if self._retained.recorded:
+                self._note_retained_purges()
         return True
 
     def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
-        self._repair(inbound).passed(inbound.next)
+        repair = self._repairs.get(inbound.source)
+        if repair is not None:
+            repair.passed(inbound.next)
         if inbound.source != self.me:
-            self._stability.has(inbound.source, seq)
-            self._safety.has(inbound.source, seq)
+            self._has(inbound.source, seq, now_ns)
+
+    def _has(self, source: Source, seq: i64, now_ns: i64) -> None:
+        """This member has a source's messages up to `seq`: something to tell others soon."""
+        self._untold += self._stability.has(source, seq)
+        if self._guard is not None:
+            self._safety.has(source, seq)
         self._rest_periods = 1
-        if self._gossip_ns > now_ns + self.config.gossip_period_ns:
-            self._gossip_ns = now_ns + self.config.gossip_period_ns
+        soon_ns = now_ns + self.config.gossip_period_ns
+        if self._untold >= self._untold_max:
+            soon_ns = now_ns
+        if self._gossip_ns > soon_ns:
+            self._gossip_ns = soon_ns
 
     def _on_fragment(self, fragment: Fragment, now_ns: i64) -> None:
         inbound = self._inbound(fragment.source)
@@ -315,7 +378,7 @@ class Member:
         inbound.heard_of(fragment.seq)
         message = self._fragments.add(fragment)
         if message is not None:
-            self._on_message(message, now_ns)
+            self._on_messages([message], now_ns)
         else:
             self._hand_on(inbound, now_ns)
 
@@ -444,6 +507,7 @@ class Member:
 
     def _gossip(self, now_ns: i64) -> None:
         """Tell a few others who has what; less and less often when there is nothing to tell."""
+        self._untold = 0
         self._agreed(self._stability.on_period(), False, now_ns)
         self._agreed(self._safety.on_period(), True, now_ns)
         if self._stability.all_agreed():
@@ -461,7 +525,7 @@ class Member:
     def _peers(self) -> list[int]:
         """Some other members, at random."""
         if len(self._others) <= self.config.gossip_fanout:
-            return list(self._others)
+            return [EVERYBODY] if self._others else []
         left = list(self._others)
         return [
             left.pop(self._random.randrange(len(left))) for _ in range(self.config.gossip_fanout)
@@ -506,7 +570,7 @@ class Member:
         if source == self.me:
             # Own messages that come back and are not delivered here.
             return None
-        inbound = Inbound(source, self.config, self._guard)
+        inbound = Inbound(source, self.config, self._guard, self.config.group_reliable)
         self._inbounds[source] = inbound
         return inbound
 

@@ -24,9 +24,15 @@ _FULL: Final = Verdict.FULL
 class Inbound:
     """The stream of one source as it arrives here."""
 
-    def __init__(self, source: Source, config: MemberConfig, guard: CoverGuard | None) -> None:
-        """`guard` says what may be used as a cover already, if others may ask for what waits."""
+    def __init__(
+        self, source: Source, config: MemberConfig, guard: CoverGuard | None, keep: bool
+    ) -> None:
+        """`guard` says what may be used as a cover already, if others may ask for what waits.
+
+        `keep`: what is handed on is kept for others too (S-RM, and the source is another member).
+        """
         self.source: Final = source
+        self.keep: Final = keep
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
         # The newest message that is known to exist.

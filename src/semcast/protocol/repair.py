@@ -13,7 +13,9 @@ from mypy_extensions import i64
 from semcast.ids import RandomStream
 
 _RTO_MAX_NS: Final = 1_000_000_000
-_BACKOFFS_MAX: Final = 6
+# Doublings of the time to wait, up to the longest: else answers that take longer than any wait
+# fill the links with copies of themselves.
+_BACKOFFS_MAX: Final = 24
 
 
 @final
@@ -32,10 +34,13 @@ class RequestWindow:
         self._shrunk_ns: i64 = -1
 
     def on_arrival(self, waited_ns: i64, first_try: bool) -> None:
-        """A message that was asked for is here."""
+        """A message that was asked for is here, so long after it was first asked for."""
         if first_try:
             # Karn: only a message asked for once tells how long it takes.
             self._measure(waited_ns)
+        elif waited_ns > self.rto_ns:
+            # It may have taken all that time; until one tells for sure, wait as long.
+            self.rto_ns = min(waited_ns, _RTO_MAX_NS)
         if self.size < self._threshold:
             self.size += 1
         else:
@@ -76,6 +81,7 @@ class _Want:
     def __init__(self, due_ns: i64) -> None:
         # When to ask (again).
         self.due_ns = due_ns
+        # When it was first asked for.
         self.asked_ns: i64 = 0
         self.tries: i64 = 0
 
@@ -144,8 +150,9 @@ class Repair:
                 patience = self._window.rto_ns << min(want.tries, _BACKOFFS_MAX)
                 want.due_ns = now_ns + min(patience, _RTO_MAX_NS)
                 want.due_ns += self._random.randrange(self._delay_ns)
+                if want.tries == 0:
+                    want.asked_ns = now_ns
                 want.tries += 1
-                want.asked_ns = now_ns
                 asked.append(seq)
             if soonest < 0 or want.due_ns < soonest:
                 soonest = want.due_ns

@@ -109,9 +109,13 @@ class _Draw:
             delivery_bytes=stream.choice(((1 << 20) + 300, 64 << 20)),
             window_messages=window,
             window_bytes=stream.choice(((1 << 20) + 300, 64 << 20)),
-            # From several times for each message to once for many of them.
-            gossip_period_ms=_few_digits(1000 / self.rate_msg_s * stream.choice((0.3, 1, 3, 10))),
+            # From several times for each message to once for many of them; but not more than the
+            # links carry, else queues without limit grow for ever.
+            gossip_period_ms=max(
+                1.0, _few_digits(1000 / self.rate_msg_s * stream.choice((0.3, 1, 3, 10)))
+            ),
             gossip_fanout=stream.choice((1, 2, 3, 8)),
+            gossip_messages=stream.choice((0, 0, 1, 5)),
             safety_rest_messages=stream.choice((0, 0, 0, window // 2)),
             nak_delay_ms=self.scale_ms * stream.choice((0.1, 1, 4)),
             # Longer than anything below that holds a datagram up.

@@ -47,6 +47,7 @@ class Protocol(Settings):
     window_bytes: Annotated[int, Between(1, 1 << 40)] = 64 << 20
     gossip_period_ms: Annotated[float, Between(1e-3, 3_600_000)] = 30.0
     gossip_fanout: Annotated[int, Between(1, 65_535)] = 3
+    gossip_messages: Annotated[int, Between(0, 1 << 30)] = 0
     safety_rest_messages: Annotated[int, Between(0, 1_000_000)] = 0
     nak_delay_ms: Annotated[float, Between(1e-3, 3_600_000)] = 2.0
     join_delay_ms: Milliseconds = 1000.0
@@ -73,6 +74,7 @@ class Protocol(Settings):
             window_bytes=self.window_bytes,
             gossip_period_ns=round(self.gossip_period_ms * 1e6),
             gossip_fanout=self.gossip_fanout,
+            gossip_messages=self.gossip_messages,
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * 1e6),
             join_delay_ns=round(self.join_delay_ms * 1e6),

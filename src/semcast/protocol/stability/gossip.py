@@ -67,11 +67,15 @@ class GossipTracker(StabilityTracker):
         self._alive = (1 << len(members)) - 1
         self._pages: Final[dict[int, _Page]] = {}
 
-    def has(self, source: Source, seq: i64) -> None:
+    def has(self, source: Source, seq: i64) -> i64:
         row = self._row(source)
-        if row is not None and seq > row.own:
-            row.own = seq
-            row.newest = max(row.newest, seq)
+        if row is None or seq <= row.own:
+            return 0
+        more = seq - row.own
+        row.own = seq
+        if seq > row.newest:
+            row.newest = seq
+        return more
 
     def heard_of(self, source: Source, seq: i64) -> None:
         row = self._row(source)
@@ -116,6 +120,9 @@ class GossipTracker(StabilityTracker):
         found = []
         for number in sorted(self._pages):
             page = self._pages[number]
+            if page.voters == 1 << self._me:
+                # Nobody else has a part in this round here, so the vote may say what it would now.
+                self._begin(page)
             rows = [
                 Progress(source, row.agreed, row.lowest, row.newest)
                 for source, row in page.rows.items()

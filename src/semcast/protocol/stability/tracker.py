@@ -14,8 +14,8 @@ from semcast.wire.frames import Vector
 class StabilityTracker:
     """Detects up to which message of each source enough members have everything."""
 
-    def has(self, source: Source, seq: i64) -> None:
-        """We have everything of `source` up to `seq`, or messages that cover it."""
+    def has(self, source: Source, seq: i64) -> i64:
+        """We have everything of `source` up to `seq`, or covers of it. Says how much is new."""
         raise NotImplementedError
 
     def heard_of(self, source: Source, seq: i64) -> None:
