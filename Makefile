@@ -9,7 +9,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 # The same files, interpreted: src comes before the compiled package that .venv holds.
 PURE := PYTHONPATH=src
-PROOF := tests/sim/test_exhaust.py tests/sim/test_mutants.py
 
 .PHONY: help
 help: ## Explain the targets
@@ -43,7 +42,7 @@ demo: setup ## Show what semcast does, in a minute
 .PHONY: test
 test: setup ## Run the tests; the core's on both builds, compiled and interpreted
 	@echo "== everything, compiled"
-	@$(BIN)/python -m pytest -q $(PROOF:%=--ignore=%)
+	@$(BIN)/python -m pytest -q
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
@@ -60,13 +59,18 @@ coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
 	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
 .PHONY: bench
-bench: setup ## Time the hot path, compiled and interpreted, in one run
+bench: setup ## Time the hot path, the simulator and a group of 64, each in one run
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.simulator
+	@$(BIN)/python -m bench.group
+
+.PHONY: bench-peers
+bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
+	@$(BIN)/python -m bench.peers $(PEERS)
 
 .PHONY: proof
-proof: setup ## The long part: small scopes exhausted, and every broken variant caught
-	@$(BIN)/python -m pytest -q $(PROOF)
+proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS (3600) go
+	@$(BIN)/semcast sim exhaust --messages 4 --processes 4 --seconds $${PROOF_SECONDS:-3600}
 
 .PHONY: explore
 explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
@@ -89,5 +93,5 @@ format: $(VENV)/.deps ## Format the code
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	@rm -rf $(VENV) build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-peers build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +

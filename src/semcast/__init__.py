@@ -6,9 +6,35 @@ still waits. What is never replaced is never lost.
 
 The parts, in the order of a message's journey: `semcast.obsolescence` (which message replaces
 which), `semcast.protocol` (buffers that purge), `semcast.wire` (frames and sealing), and
-`semcast.model` (what to expect of all that, in closed form).
+`semcast.model` (what to expect of all that, in closed form). `join` is the door to live groups
+for asyncio, `semcast.blocking` the one for threads.
 """
+
+from typing import TYPE_CHECKING
 
 from semcast._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from semcast.live.aio import Group, join
+    from semcast.live.config import GroupConfig
+    from semcast.wire.message import Message
+
+__all__ = ["Group", "GroupConfig", "Message", "__version__", "join"]
+
+_HOMES = {
+    "Group": "semcast.live.aio",
+    "GroupConfig": "semcast.live.config",
+    "Message": "semcast.wire.message",
+    "join": "semcast.live.aio",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for: `import semcast` alone opens no door to sockets or threads."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'semcast' has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

@@ -5,9 +5,11 @@
     │   ├── ConfigError           a setting is out of range or contradicts another
     │   ├── MessageTooLargeError  the payload exceeds message_bytes_max
     │   └── WindowFullError       buffers are full and nothing in them is replaced: wait, then retry
+    ├── GroupClosedError          this member has left, was put out of the group, or never got in
     ├── RemoteProtocolError       a peer's bytes make no sense; drop them, count them, go on
     │   ├── SealError             not sealed with a key of ours, or altered on the way
     │   └── ReplayError           a datagram seen before, too old to tell, or of an earlier life
+    ├── TransportError            the network of this machine refuses: an address, a port, a route
     └── InputError                a file or an option a user gave cannot be used
 
 Numbers that an error's text mentions are attributes of it too.
@@ -47,6 +49,10 @@ class WindowFullError(LocalProtocolError):
         self.window_max = window_max
 
 
+class GroupClosedError(SemcastError):
+    """This member is not, or no longer, in the group; join again."""
+
+
 class RemoteProtocolError(SemcastError):
     """Bytes from the network that no correct peer sends; they were ignored."""
 
@@ -57,6 +63,10 @@ class SealError(RemoteProtocolError):
 
 class ReplayError(RemoteProtocolError):
     """The packet number was seen before, is too old to tell, or belongs to an earlier life."""
+
+
+class TransportError(SemcastError):
+    """The network of this machine refuses; the text says what was asked of it and what to do."""
 
 
 class InputError(SemcastError):

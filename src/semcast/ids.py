@@ -30,6 +30,8 @@ class Source:
         self.sender: Final[i64] = sender
         self.incarnation: Final[i64] = incarnation
         self._hash: Final = hash((sender, incarnation))
+        # What people call the sender; whoever knows it may say so. Not part of what a source is.
+        self.name = ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Source):

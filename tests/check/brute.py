@@ -62,6 +62,10 @@ class Facts:
     def replaced_or_same(self, older: MessageId, newer: MessageId) -> bool:
         return older == newer or self.replaced(older, newer)
 
+    def names(self, newer: MessageId, older: MessageId) -> bool:
+        """Whether the annotation of `newer` says so itself, without a rank."""
+        return self.events[self.multicasts[newer]].rank is None and self._direct(older, newer)
+
     def _direct(self, older: MessageId, newer: MessageId) -> bool:
         old, new = self.events[self.multicasts[older]], self.events[self.multicasts[newer]]
         if new.rank is not None:
@@ -147,6 +151,68 @@ def fifo_order(journal: Journal) -> Found:
         and name(earlier) in facts.multicasts
         and facts.multicasts[name(event)] < facts.multicasts[name(earlier)]
     }
+
+
+def stream(facts: Facts, about: MessageId) -> tuple[str, str, bool] | None:
+    """What is delivered in order if the order is "key"."""
+    event = facts.events[facts.multicasts[about]]
+    key, ranked = event.key or "", event.rank is not None
+    return None if not key and (ranked or event.obsoletes) else (about.sender, key, ranked)
+
+
+def _deliveries(facts: Facts, at: int, node: str) -> list[MessageId]:
+    """What a node delivered before, as far as anybody multicast it."""
+    before = [name(event) for _, event in facts.before(at, node, "deliver")]
+    return [about for about in before if about in facts.multicasts]
+
+
+def key_order(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (event.time_ns, m)
+        for at, event in enumerate(journal.events)
+        if event.event == "deliver" and (m := name(event)) in facts.multicasts
+        for later in _deliveries(facts, at, event.node)
+        if later.sender == m.sender
+        and facts.multicasts[m] < facts.multicasts[later]
+        and (
+            stream(facts, m) == stream(facts, later) is not None
+            or (facts.header.purging and facts.names(later, m))
+        )
+    }
+
+
+def key_completeness(journal: Journal) -> Found:
+    facts = Facts(journal)
+    return {
+        (event.time_ns, m)
+        for at, event in enumerate(journal.events)
+        if event.event == "deliver" and (later := name(event)) in facts.multicasts
+        for m in facts.multicasts
+        if stream(facts, m) == stream(facts, later) is not None
+        and facts.multicasts[m] < facts.multicasts[later]
+        # It is the first delivery that comes after m in its stream, or m itself.
+        and not any(
+            facts.multicasts[other] >= facts.multicasts[m]
+            for other in _deliveries(facts, at, event.node)
+            if stream(facts, other) == stream(facts, m)
+        )
+        and m.seq >= _owes_from(facts, at, event.node, m.sender)
+        and not any(
+            facts.multicasts[other] < at or not facts.header.one_order
+            for other in facts.multicasts
+            if facts.replaced(m, other)
+        )
+    }
+
+
+def _owes_from(facts: Facts, at: int, node: str, sender: str) -> float:
+    if node == sender:
+        return 1 if facts.header.deliver_own else float("inf")
+    if node in facts.header.members:
+        return 1
+    told = [event.seq for _, event in facts.before(at, node, "join") if event.sender == sender]
+    return float("inf") if not told or told[0] is None else told[0]
 
 
 def fifo_completeness(journal: Journal) -> Found:

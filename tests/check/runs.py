@@ -60,11 +60,14 @@ class Run:
             return
         self.sent[sender] += 1
         about = f"{sender}#{self.sent[sender]}"
-        kind = self.choose(4)
-        if kind == 0:
+        kind = self.choose(9)
+        if kind < 3:
             self.log.multicast(about)
-        elif kind == 1:
+        elif kind == 3:
             self.log.multicast(about, key="a", rank=self.choose(4))
+        elif kind < 6:
+            # Replaces the one before, whatever that is about, or nothing: it was too long ago.
+            self.log.multicast(about, *[1] * (not self.choose(3)), key="a")
         else:
             distances = [d for d in range(1, self.sent[sender] + 1) if self.choose(2)]
             self.log.multicast(about, *distances)
@@ -97,7 +100,7 @@ class Run:
         node = node or self.nodes[self.choose(len(self.nodes))]
         if self.held[node]:
             # Out of order, now and then.
-            at = 0 if self.choose(6) else self.choose(len(self.held[node]))
+            at = 0 if self.choose(3) else self.choose(len(self.held[node]))
             self.log.deliver(node, text(self.held[node].pop(at)))
 
     def stable(self) -> None:

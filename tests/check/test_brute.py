@@ -19,6 +19,8 @@ from semcast.check import (
     fifo_order,
     flow_bounds,
     integrity,
+    key_completeness,
+    key_order,
     safe_purging,
     sender_reliability,
     stability,
@@ -43,6 +45,8 @@ BruteForce = Callable[[Journal], brute.Found]
 SAFETY: list[tuple[CheckJournal, BruteForce]] = [
     (integrity.check, brute.integrity),
     (fifo_order.check, brute.fifo_order),
+    (key_order.check, brute.key_order),
+    (key_completeness.check, brute.key_completeness),
     (accounting.check, brute.accounting),
     (flow_bounds.check, brute_flow.flow_bounds),
     (safe_purging.check, brute_flow.safe_purging),

@@ -21,6 +21,7 @@ def headers() -> st.SearchStrategy[Header]:
         seed=TEXT,
         reliability=st.sampled_from(["sender", "group"]),
         purging=st.booleans(),
+        order=st.sampled_from(["fifo", "key"]),
         deliver_own=st.booleans(),
         k=COUNT,
         f=COUNT,

@@ -21,6 +21,11 @@ The rules of the model:
 7.  After storing, and after being told of the guard: WATERMARK with more than the high mark held
     purges marked messages down to the low mark. Marked ones go in the order in which they became
     obsolete; those of one cover in any order.
+8.  In place (EAGER only): a message that covers held ones goes where the foremost of them was;
+    another that is late, directly before the first held one of its stream with a larger number. A
+    stream is one key of a source, ranked or not, or what of it has neither key nor annotation.
+9.  In place a message knows which numbers of its source it skipped: those of the messages that it
+    replaced there, and those that they skipped; smaller than its own, in order.
 
 Two choices are the buffer's own: which message a random drop hits, and the order within one
 cover's victims. The model reads those off the buffer's records, and fails if they break a rule.
@@ -42,6 +47,13 @@ def name(message: Message) -> tuple[Source, int]:
     return message.source, int(message.seq)
 
 
+def stream_of(message: Message) -> tuple[Source, bool, bytes] | None:
+    """What is taken in order even in place; None: nothing is promised of this message."""
+    if not message.key and (message.bitmap or message.ranked):
+        return None
+    return message.source, message.ranked, message.key
+
+
 class NaiveBuffer:
     """The model. Each call says what left without being taken."""
 
@@ -52,6 +64,8 @@ class NaiveBuffer:
         self.marked: dict[int, int] = {}
         self._allows = allows
         self._covers_tried = 0
+        # In place, by identity.
+        self.skipped: dict[int, list[int]] = {}
         self._gone: Gone = []
         self._choices: list[Message] = []
 
@@ -106,19 +120,37 @@ class NaiveBuffer:
         if any(self._covers(c, message) for c in self.queue if id(c) not in self.marked):
             self._gone.append((Reason.LATE, message))
             return Verdict.OBSOLETE
+        covered = [held for held in self.queue if self._covers(message, held)]
+        ahead = self._ahead_of(covered[0]) if covered else []
         if not self._fits(message):
             refused = self._make_room(message)
             if refused is not None:
                 return refused
-        later = [
-            at
-            for at, held in enumerate(self.queue)
-            if held.source == message.source and held.seq > message.seq
-        ]
-        self.queue.insert(later[0] if later else len(self.queue), message)
+        if self.config.in_place and covered:
+            self.queue.insert(sum(self._is_held(held) for held in ahead), message)
+            self.skipped[id(message)] = self._skipped_for(message, covered)
+        else:
+            later = [
+                at
+                for at, held in enumerate(self.queue)
+                if held.source == message.source
+                and held.seq > message.seq
+                and (not self.config.in_place or stream_of(held) == stream_of(message) is not None)
+            ]
+            self.queue.insert(later[0] if later else len(self.queue), message)
         self._hit(message)
         self._after()
         return Verdict.STORED
+
+    def _ahead_of(self, message: Message) -> list[Message]:
+        return self.queue[: next(at for at, held in enumerate(self.queue) if held is message)]
+
+    def _skipped_for(self, cover: Message, covered: list[Message]) -> list[int]:
+        seqs: set[int] = set()
+        for victim in covered:
+            if victim.source == cover.source:
+                seqs |= {int(victim.seq), *self.skipped.get(id(victim), [])}
+        return sorted(seq for seq in seqs if seq < cover.seq)
 
     def _make_room(self, message: Message) -> Verdict | None:
         if len(message.body) > self.config.bytes_max:

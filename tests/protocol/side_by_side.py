@@ -8,7 +8,7 @@ order and that every message ever inserted has exactly one fate.
 import random
 from collections import Counter
 
-from tests.protocol.naive import Gone, NaiveBuffer, name
+from tests.protocol.naive import Gone, NaiveBuffer, name, stream_of
 
 from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
@@ -35,7 +35,8 @@ class SideBySide:
     """One buffer, its model, and the fate of every message inserted."""
 
     def __init__(self, config: BufferConfig, guarded: bool, k: int) -> None:
-        self.guard = SafeUpTo() if guarded else None
+        # A buffer in place has none.
+        self.guard = SafeUpTo() if guarded and not config.in_place else None
         self.safe: dict[Source, int] = {}
         self.buffer = PurgingBuffer(config, PLACE, self.guard, random.Random(7), record=True)
         self.model = NaiveBuffer(config, self.allows)
@@ -122,11 +123,17 @@ class SideBySide:
 
     def _took(self, taken: list[Message]) -> None:
         for at, message in enumerate(taken):
-            # INV-FIFO: nothing older of its source stays behind.
+            # INV-FIFO: nothing older of its source stays behind; in place, of its stream.
             left = taken[at + 1 :] + self.model.queue
-            assert all(m.seq > message.seq for m in left if m.source == message.source)
+            assert all(m.seq > message.seq for m in left if self._in_order(m, message))
             self._leaves(message, "taken")
         assert self.buffer.drain_purged() == []
+
+    def _in_order(self, one: Message, other: Message) -> bool:
+        """Whether the numbers of these two say which is taken first."""
+        if self.buffer.config.in_place:
+            return stream_of(one) == stream_of(other) is not None
+        return one.source == other.source
 
     def drop_newest(self) -> None:
         last = self.model.queue[-1] if self.model.queue else None
@@ -196,12 +203,15 @@ class SideBySide:
         assert self.buffer.held_bytes <= config.bytes_max
         for source in SOURCES:
             own = [int(m.seq) for m in held if m.source == source]
-            assert own == sorted(own)
+            assert self.buffer.config.in_place or own == sorted(own)
             assert self.buffer.held_of(source) == len(own)
             assert config.source_messages_max is None or len(own) <= config.source_messages_max
         for message in held:
             assert self.buffer.get(*name(message)) is message
             assert self.fate[id(message)] == "held"
+            assert list(message.skipped) == self.model.skipped.get(id(message), [])
+            stream = [int(m.seq) for m in held if self._in_order(m, message)]
+            assert stream == sorted(stream)
 
     def check_fates(self) -> None:
         """Nothing vanished; for the end, since it looks at everything that ever was."""

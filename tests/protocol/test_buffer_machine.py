@@ -5,6 +5,7 @@ without a guard, in order and late, tagged and raw. SRM §4.3, PSRM §3.1
 """
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
@@ -31,6 +32,8 @@ POLICIES = {
     "eager, then drop-new": (Purging.EAGER, Overflow.DROP_NEW),
     "lazy, then drop-new": (Purging.LAZY, Overflow.DROP_NEW),
 }
+# The same, in place.
+IN_PLACE = [name for name, (purging, _) in POLICIES.items() if purging is Purging.EAGER]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -39,6 +42,18 @@ def test_the_buffer_does_what_the_naive_model_does(policy: str) -> None:
 
     class Machine(BufferMachine):
         configs = buffer_configs(purging, overflow, messages_max=8)
+
+    run_state_machine_as_test(Machine, settings=settings(max_examples=50, stateful_step_count=30))
+
+
+@pytest.mark.parametrize("policy", IN_PLACE)
+def test_in_place_the_buffer_does_what_the_naive_model_does(policy: str) -> None:
+    purging, overflow = POLICIES[policy]
+
+    class Machine(BufferMachine):
+        configs = buffer_configs(purging, overflow, messages_max=8).map(
+            lambda config: replace(config, in_place=True)
+        )
 
     run_state_machine_as_test(Machine, settings=settings(max_examples=50, stateful_step_count=30))
 
@@ -84,9 +99,9 @@ def any_raw(stream: random.Random, newest: int) -> Message:
     return Message(SOURCES[at], seq, bytes(stream.randrange(3)), 0, bitmap)
 
 
-def soak(policy: str, seed: int, steps: int) -> SideBySide:
+def soak(policy: str, seed: int, steps: int, in_place: bool = False) -> SideBySide:
     stream = random.Random(f"{seed}/soak/{policy}")
-    config = any_config(stream, policy)
+    config = replace(any_config(stream, policy), in_place=in_place)
     pair = SideBySide(config, stream.random() < 0.5, stream.choice([0, 2, 8, 64, 130]))
     on_the_way: list[Message] = []
     for _ in range(steps):
@@ -133,3 +148,18 @@ def test_the_buffer_goes_on_doing_so(policy: str) -> None:
     assert (seen[Reason.LATE] > 50) == (purging is not Purging.OFF)
     assert (seen[Reason.RANDOM] > 50) == (overflow is Overflow.RANDOM)
     assert (seen[Reason.OVERFLOW] > 50) == (overflow is Overflow.DROP_NEW)
+
+
+@pytest.mark.parametrize("policy", IN_PLACE)
+def test_in_place_the_buffer_goes_on_doing_so(policy: str) -> None:
+    """A failure names its seed: `soak(policy, seed, 300, True)` replays it."""
+    replaced = skipped = 0
+    for seed in range(40):
+        try:
+            pair = soak(policy, seed, 300, in_place=True)
+        except AssertionError as error:
+            raise AssertionError(f"replay with soak({policy!r}, {seed}, 300, True)") from error
+        replaced += pair.buffer.counts[Reason.REPLACED]
+        skipped += sum(len(seqs) > 1 for seqs in pair.model.skipped.values())
+    assert replaced > 500
+    assert skipped > 100

@@ -192,3 +192,59 @@ def test_garbage_raises_our_own_error() -> None:
 def test_a_group_that_makes_no_sense_is_refused(members: list[int], f: int, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Member(MemberConfig(f=f), Source(1, 1), members, random.Random("none"))
+
+
+def test_own_messages_are_passed_over_when_their_covers_are_forgotten() -> None:
+    """Found by the explorer, case 20275027: nobody else can tell what covers them."""
+    config = MemberConfig(reliability="sender", delivery_messages=1, window_messages=4)
+    member = Member(config, Source(1, 1), [1], random.Random(1))
+    member.multicast(b"taken first", None, 0)
+    for at in range(100):
+        # Two keys in turn, so that what is purged lies between what waits.
+        member.multicast(b"%d" % at, "ab"[at % 2], 0)
+        member.on_timer(member.next_deadline_ns())
+    found = []
+    while member.deliverable():
+        found += member.take(1, 0)
+    assert [message.payload for message in found] == [b"taken first", b"98", b"99"]
+
+
+def test_many_are_accepted_while_there_is_room() -> None:
+    member = make(1, MemberConfig(window_messages=5, deliver_own=False))
+    payloads = [b"%d" % at for at in range(8)]
+    assert member.multicast_many(payloads, None, 0, 0) == 5
+    assert member.multicast_many(payloads, None, 5, 0) == 0
+    assert (member.sent, member.blocked) == (5, True)
+    receiver = make(2)
+    for frames in sent(member, 0):
+        receiver.receive(frames, member.me, 0)
+    assert [message.payload for message in receiver.take(10, 0)] == payloads[:5]
+
+
+def test_others_are_told_at_once_when_many_messages_came() -> None:
+    """A window that lasts for less than a period would otherwise stand still for the rest of it."""
+    sender = make(1, MemberConfig(deliver_own=False))
+    receiver = make(2, MemberConfig(gossip_messages=3))
+    receiver.on_timer(0)
+    receiver.datagrams(0)
+    frames = one_by_one(sender, 3)
+    for some in frames[:2]:
+        receiver.receive(some, sender.me, MS)
+    assert receiver.next_deadline_ns() > MS
+    receiver.receive(frames[2], sender.me, MS)
+    assert receiver.next_deadline_ns() == MS
+
+
+def test_a_member_that_comes_back_has_to_vote_again() -> None:
+    member = make(1, MemberConfig(deliver_own=False))
+    member.remove(2, 0)
+    member.remove(3, 0)
+    member.multicast(b"m", None, 0)
+    for at in range(1, 4):
+        member.on_timer(at * 40 * MS)
+    assert member.all_stable()
+    member.restore(3)
+    member.multicast(b"m", None, 200 * MS)
+    for at in range(6, 9):
+        member.on_timer(at * 40 * MS)
+    assert not member.all_stable()

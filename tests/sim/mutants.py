@@ -36,7 +36,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken variant. `hunt` names the small scopes to exhaust, or is "explore"."""
+    """A broken variant. `hunt`: "exhaust" small scopes, "explore" cases, or those by "key" only."""
 
     name: str
     hunt: str
@@ -188,6 +188,35 @@ MUTANTS: Final = (
             ),
         ),
     ),
+    Mutant(
+        "in place: a message goes to the front, and not where the one was that it replaces",
+        "key",
+        (
+            Patch(
+                "protocol/buffer.py",
+                "        slot = self._vacated\n        if slot != 0:\n",
+                "        slot = self._vacated\n"
+                "        if slot != 0 and slot != self._links[0]:\n"
+                "            self._vacated = 0\n"
+                "            self._unlink(slot)\n"
+                "            slot = self._store(lane, message, size, self._links[0])\n"
+                "            self._number_places()\n"
+                "            return slot\n"
+                "        if slot != 0:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "in place: an unmarked message moves too",
+        "key",
+        (
+            Patch(
+                "protocol/buffer.py",
+                "        before = self._successor_in_stream(message) if late else 0\n",
+                "        before = self._links[1] if message.bitmap == 0 else 0\n",
+            ),
+        ),
+    ),
 )
 
 
@@ -208,13 +237,17 @@ def exhaust_scopes() -> str:
     return ""
 
 
-def explore_cases(until_s: float) -> str:
-    """What breaks in the first case of the explorer that breaks anything."""
+def explore_cases(until_s: float, by_key: bool) -> str:
+    """What breaks in the first case of the explorer, or of those by key, that breaks anything."""
     from semcast.sim.cases import case
     from semcast.sim.explore import judge
 
     for seed in count(1):
-        broken = judge(case(seed)).broken
+        scenario = case(seed)
+        # With few bits not all messages of a key name each other: there is most to get wrong.
+        if by_key and (scenario.protocol.order != "key" or scenario.protocol.k > 4):
+            continue
+        broken = judge(scenario).broken
         if broken:
             return f"case {seed}: {next(iter(broken.values()))}"
         if time.monotonic() > until_s:
@@ -225,7 +258,7 @@ def explore_cases(until_s: float) -> str:
 def main(hunt: str) -> int:
     """Hunt, say what was caught, and exit accordingly."""
     until_s = time.monotonic() + HUNT_S
-    found = exhaust_scopes() if hunt == "exhaust" else explore_cases(until_s)
+    found = exhaust_scopes() if hunt == "exhaust" else explore_cases(until_s, hunt == "key")
     print(found or "nothing was caught")
     return CAUGHT if found else SURVIVED
 

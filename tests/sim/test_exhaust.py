@@ -23,6 +23,8 @@ EVERY = relations(3)
 NAMED = [one for one in EVERY if not any(isinstance(mark, Ranked) for mark in one)]
 # Only m1 ⊏ m3: the run of SRM §4.3.
 M1_M2_M3: Relation = (None, None, Predecessors((1,)))
+# The same by names and by ranks: m3 may overtake m2, with order "key".
+BY_KEY: list[Relation] = [M1_M2_M3, (Ranked("a", 1), None, Ranked("a", 2)), ("a", None, "a")]
 
 # Nothing is promised if anybody crashes, so that nothing has to be safe; and yet somebody does.
 BROKEN = Scope(M1_M2_M3, f=0, ticks=1, losses=1)
@@ -70,6 +72,15 @@ def test_srm_keeps_its_promises_with_a_reader_that_takes_nothing(
 ) -> None:
     """With room for one message, the others wait behind it; they go on when it is taken."""
     kept(Scope(relation, ticks=TICKS, slow=2, delivery_messages=1), explored)
+
+
+@pytest.mark.parametrize("relation", BY_KEY, ids=named)
+def test_srm_keeps_its_promises_in_every_run_with_order_by_key(
+    relation: Relation, explored: list[Outcome]
+) -> None:
+    """A reader that takes nothing for a while then gets the newest in the place of the oldest."""
+    outcome = kept(Scope(relation, order="key", ticks=TICKS, slow=2), explored)
+    assert any((3, 2) in finals for finals in outcome.finals)
 
 
 def test_srm_keeps_its_promises_when_timers_fire_twice(explored: list[Outcome]) -> None:

@@ -72,6 +72,9 @@ def test_cases_differ_in_everything_that_may_matter() -> None:
     cuts = [cut for one in scenarios for cut in one.faults.partitions]
     assert {cut.one_way for cut in cuts} == {False, True}
     assert {one.protocol.reliability for one in scenarios} == {"group", "sender"}
+    by_key = [one for one in scenarios if one.protocol.order == "key"]
+    assert 0.15 < len(by_key) / len(scenarios) < 0.35
+    assert all(one.protocol.purging for one in by_key)
     assert {one.members for one in scenarios} == {2, 3, 4, 5, 6, 8}
     assert any(isinstance(two, Restart) for one in scenarios for two in one.processes)
 

@@ -65,6 +65,10 @@ class Relation:
         """The position of the first multicast that replaces this message, or NEVER."""
         return self._covered_at[message]
 
+    def names(self, message: int) -> tuple[int, ...]:
+        """The messages that an unranked one names itself, nearest first."""
+        return self._names[message]
+
     def spread(self, masks: list[int]) -> list[int]:
         """For every message m, the union of `masks` over all m' with m ⊑ m'.
 

@@ -1,7 +1,8 @@
 """The verdict on a journal: every property that was promised, how much was judged, what is broken.
 
 Properties are a table here; each has a file of its own that says what it means. Which of them are
-promised depends on the reliability in the journal's header: S-SM (SRM Figure 2) or S-RM (Figure 3).
+promised depends on the reliability in the journal's header: S-SM (SRM Figure 2) or S-RM (Figure 3),
+and on its order: by sender or, weaker, by key.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from semcast.check import (
     fifo_order,
     flow_bounds,
     integrity,
+    key_completeness,
+    key_order,
     safe_purging,
     sender_reliability,
     stability,
@@ -25,6 +28,7 @@ from semcast.check.violation import Violation
 from semcast.journal import Journal
 
 _BOTH: Final = ("sender", "group")
+_ANY: Final = ("fifo", "key")
 _SHOWN_MAX: Final = 20
 
 
@@ -39,11 +43,16 @@ class Property:
     reliability: tuple[str, ...]
     # A safety property holds on every prefix; others are judged when everything has come to rest.
     safety: bool
+    order: tuple[str, ...] = _ANY
 
 
 PROPERTIES: Final = (
     Property(integrity.PROPERTY, integrity.check, ("multicast", "deliver"), _BOTH, True),
-    Property(fifo_order.PROPERTY, fifo_order.check, ("deliver",), _BOTH, True),
+    Property(fifo_order.PROPERTY, fifo_order.check, ("deliver",), _BOTH, True, ("fifo",)),
+    Property(key_order.PROPERTY, key_order.check, ("deliver",), _BOTH, True, ("key",)),
+    Property(
+        key_completeness.PROPERTY, key_completeness.check, ("deliver",), _BOTH, True, ("key",)
+    ),
     Property(
         accounting.PROPERTY,
         accounting.check,
@@ -128,7 +137,8 @@ def _judge(log: Journal | History, properties: list[Property]) -> Report:
     judged: dict[str, int] = {}
     violations: list[Violation] = []
     for one in properties:
-        if history.header.reliability in one.reliability:
+        header = history.header
+        if header.reliability in one.reliability and header.order in one.order:
             judged[one.name] = sum(history.counts[event] for event in one.about)
             violations += one.check(history)
     return Report(history.header.run, judged, violations)

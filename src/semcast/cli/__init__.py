@@ -17,6 +17,7 @@ import typer
 
 from semcast.cli import (
     demo,
+    doctor,
     model_propagation,
     model_purge,
     model_stability,
@@ -66,6 +67,9 @@ sim_app.command("exhaust", short_help="Every run of a very small group, all chec
     sim_exhaust.sim_exhaust
 )
 app.command("demo", short_help="Watch one slow reader under four policies.")(demo.demo)
+app.command("doctor", short_help="What the network of this machine can do, and what to mend.")(
+    doctor.doctor
+)
 app.add_typer(model_app, name="model")
 app.add_typer(sim_app, name="sim")
 app.command("profile", short_help="How far apart a trace's messages and replacements are.")(

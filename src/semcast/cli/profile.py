@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._trace import TraceRow, read_trace
 from semcast.errors import InputError
 from semcast.obsolescence import Profile, Profiler
+
+if TYPE_CHECKING:
+    from semcast.sim.trace import TraceRow
 
 _DISTANCES = (1, 4, 16, 32, 64, 128, 256, 1024)
 
@@ -85,10 +87,12 @@ def _profile(trace: Path, per_sender: bool) -> Profile:
     )
 
 
-def _with_progress(trace: Path) -> Iterator[TraceRow]:
+def _with_progress(trace: Path) -> "Iterator[TraceRow]":
     """The rows, with a count of them on a terminal once it takes longer than two seconds."""
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    from semcast.sim.trace import read_trace
 
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -25,6 +25,8 @@ class Header:
     # The rest as in MemberConfig; a bound of 0 is none, and none is checked.
     reliability: str = "group"
     purging: bool = True
+    # Journals that do not say so are of the time when there was only this one.
+    order: str = "fifo"
     deliver_own: bool = True
     k: int = 64
     f: int = 1
@@ -47,6 +49,8 @@ class Header:
                 f"reliability {self.reliability!r} in the journal's header; "
                 "it is 'sender' or 'group'"
             )
+        if self.order not in ("fifo", "key"):
+            raise InputError(f"order {self.order!r} in the journal's header; it is 'fifo' or 'key'")
         for name in self.members:
             parse_node(name)
             if self.members.count(name) > 1:
@@ -69,6 +73,7 @@ class Header:
             seed=seed,
             reliability=config.reliability,
             purging=config.purging,
+            order=config.order,
             deliver_own=config.deliver_own,
             k=config.k,
             f=config.f,

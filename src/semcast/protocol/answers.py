@@ -10,17 +10,20 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Source
+from semcast.protocol.covers import CoverLog
 
 
 @final
 class Answers:
     """Covers of purged messages, and when messages were last sent again."""
 
-    def __init__(self, covers_max: int, cooldown_ns: i64) -> None:
+    def __init__(self, covers_max: int, cooldown_ns: i64, log: CoverLog | None = None) -> None:
+        """`log`, if any, is told of covers too, and does not forget them when they are stable."""
         self._covers_max: Final = covers_max
         self._cooldown_ns: Final[i64] = cooldown_ns
         self._covers: Final[dict[Source, dict[int, tuple[Source, int]]]] = {}
         self._resent: dict[tuple[Source, int], int] = {}
+        self._log: Final = log
         self.forgotten: i64 = 0
 
     def note_cover(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
@@ -30,6 +33,8 @@ class Answers:
             del covers[next(iter(covers))]
             self.forgotten += 1
         covers[int(seq)] = (by_source, int(by_seq))
+        if self._log is not None:
+            self._log.note(source, seq, by_source, by_seq)
 
     def cover(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         """What covers a message, if that is remembered."""

@@ -12,6 +12,9 @@ purges hits at once. LAZY and WATERMARK only mark them, with the message that co
 purge marked ones when the policy says so. Hits of a cover that the guard does not allow yet are
 looked at again when the guard moves on (`covers_released`). A message that arrives already
 obsolete does not enter.
+
+In place (`BufferConfig.in_place`), a message moves into the slot of the foremost one that it hits.
+Order is then kept within each stream of a source only: one key, or the unmarked (`in_place.py`).
 """
 
 import enum
@@ -25,7 +28,9 @@ from semcast.errors import ConfigError, MessageTooLargeError
 from semcast.ids import RandomStream, Source
 from semcast.obsolescence.bitmap import K_MAX
 from semcast.obsolescence.relation import obsoletes, outranks
+from semcast.protocol.covers import CoverLog
 from semcast.protocol.guard import CoverGuard
+from semcast.protocol.in_place import inherit, same_stream
 from semcast.protocol.index import SeqIndex
 from semcast.protocol.policy import BufferConfig, Overflow, Purging
 from semcast.protocol.purged import Purged, Reason
@@ -89,14 +94,19 @@ class PurgingBuffer:
         guard: CoverGuard | None = None,
         random: RandomStream | None = None,
         record: bool = False,
+        covers: CoverLog | None = None,
     ) -> None:
+        """`record`: keep what is purged for `drain_purged`; `covers`: note there what covers it."""
         if config.overflow is Overflow.RANDOM and random is None:
             raise ConfigError("overflow 'random' needs a seeded stream: pass random=")
+        if config.in_place and guard is not None:
+            raise ConfigError("in_place is for delivery buffers, which need no guard")
         self.config: Final = config
         self.place: Final = place
         self._guard: Final = guard
         self._random: Final = random
         self._record: Final = record
+        self._covers: Final = covers
         self._messages_max: Final[i64] = config.messages_max
         self._bytes_max: Final[i64] = config.bytes_max
         per_source = config.source_messages_max
@@ -108,11 +118,19 @@ class PurgingBuffer:
         self._eager: Final = config.purging is Purging.EAGER
         self._off: Final = config.purging is Purging.OFF
         self._watermark: Final = config.purging is Purging.WATERMARK
+        self._in_place: Final = config.in_place
         # Slot s is followed by slot _links[2s] and preceded by _links[2s+1]; slot 0 is the list's
         # end and start, so that _links[0] is the oldest message and _links[1] the newest.
         self._items: Final[list[Message | None]] = [None]
         self._links = vec[i64]([0, 0])
         self._free: i64 = 0
+        # In place only. INV-PLACES: by slot a number that grows along the queue. A message inherits
+        # it with the slot, so that the foremost of several victims is found without a walk.
+        self._places = vec[i64]([0])
+        self._last_place: i64 = 0
+        # While a message is inserted: the foremost slot that its victims have left, still in the
+        # queue, for it to move in; 0 if there is none.
+        self._vacated: i64 = 0
         self._lanes: Final[dict[Source, _Lane]] = {}
         self._last_source: Source | None = None
         self._last_lane = _Lane()
@@ -155,12 +173,15 @@ class PurgingBuffer:
             verdict = self._make_room(lane, message, size, allowed)
             if verdict is not _STORED:
                 return verdict
-        # Looked for only now: making room may have removed what it has to stand before.
-        before: i64 = self._successor(lane, message) if late else 0
-        slot = self._store(lane, message, size, before)
-        if allowed:
-            self._hit(lane, message)
-        elif message.seq <= lane.released:
+        if self._in_place:
+            slot = self._store_in_place(lane, message, size, late, allowed)
+        else:
+            # Looked for only now: making room may have removed what it has to stand before.
+            before: i64 = self._successor(lane, message) if late else 0
+            slot = self._store(lane, message, size, before)
+            if allowed:
+                self._hit(lane, message)
+        if not allowed and message.seq <= lane.released:
             lane.released = message.seq - 1
         if message.ranked:
             self._keys.setdefault(message.key, {})[slot] = message
@@ -349,7 +370,11 @@ class PurgingBuffer:
 
     def _obsolete(self, slot: i64, cover: Message) -> None:
         if self._eager:
-            victim = self._remove(slot)
+            if self._in_place:
+                victim = self._vacate(slot)
+                inherit(cover, victim)
+            else:
+                victim = self._remove(slot)
             self._account(_REPLACED, victim, cover)
             return
         victim = self._at(slot)
@@ -511,12 +536,19 @@ class PurgingBuffer:
             slot = len(self._items)
             self._items.append(message)
             self._links = append(append(self._links, 0), 0)
+            if self._in_place:
+                self._places = append(self._places, 0)
         links = self._links
         previous = links[2 * before + 1]
         links[2 * slot] = before
         links[2 * slot + 1] = previous
         links[2 * previous] = slot
         links[2 * before + 1] = slot
+        self._enter(lane, message, size, slot)
+        return slot
+
+    def _enter(self, lane: _Lane, message: Message, size: i64, slot: i64) -> None:
+        """A message is in this slot: count it, and make it found by its number."""
         if lane.index.count == 0 or message.seq < lane.oldest:
             lane.oldest = message.seq
         if message.seq > lane.newest:
@@ -525,10 +557,14 @@ class PurgingBuffer:
         self.held += 1
         self.held_bytes += size
         lane.held_bytes += size
-        return slot
 
     def _remove(self, slot: i64) -> Message:
-        message = self._at(slot)
+        message = self._leave(slot)
+        self._unlink(slot)
+        return message
+
+    def _unlink(self, slot: i64) -> None:
+        """An empty slot leaves the queue."""
         links = self._links
         following = links[2 * slot]
         previous = links[2 * slot + 1]
@@ -536,6 +572,10 @@ class PurgingBuffer:
         links[2 * following + 1] = previous
         links[2 * slot] = self._free
         self._free = slot
+
+    def _leave(self, slot: i64) -> Message:
+        """A message leaves its slot, which stays in the queue, empty."""
+        message = self._at(slot)
         self._items[slot] = None
         source = message.source
         lane = self._last_lane if source is self._last_source else self._lane(source)
@@ -550,6 +590,70 @@ class PurgingBuffer:
         if message.ranked:
             self._forget_rival(slot, message)
         return message
+
+    # -- in place ------------------------------------------------------------------------------
+
+    def _store_in_place(
+        self, lane: _Lane, message: Message, size: i64, late: bool, allowed: bool
+    ) -> i64:
+        """Purge what the message replaces and put it where the foremost of that was.
+
+        Why a stream stays in order. Unmarked messages replace nothing, so they never move. By its
+        closure a message of a key names all messages of that key among the last k, and no others.
+        So what is held of its key is hit, or is older than all that is hit; then it is in front of
+        them, by induction, and so in front of the place that they leave.
+        """
+        if allowed:
+            self._hit(lane, message)
+        slot = self._vacated
+        if slot != 0:
+            self._vacated = 0
+            self._items[slot] = message
+            self._enter(lane, message, size, slot)
+            return slot
+        before = self._successor_in_stream(message) if late else 0
+        slot = self._store(lane, message, size, before)
+        if before == 0:
+            self._last_place += 1
+            self._places[slot] = self._last_place
+        else:
+            self._number_places()
+        return slot
+
+    def _vacate(self, slot: i64) -> Message:
+        """A message leaves for its cover; the foremost slot that is left so stays for that."""
+        victim = self._leave(slot)
+        other = self._vacated
+        if other == 0:
+            self._vacated = slot
+        elif self._places[slot] < self._places[other]:
+            self._vacated = slot
+            self._unlink(other)
+        else:
+            self._unlink(slot)
+        return victim
+
+    def _successor_in_stream(self, message: Message) -> i64:
+        """The foremost later message of its stream. Walks the whole queue: in a delivery buffer no
+        message is late.
+        """
+        before: i64 = 0
+        slot = self._links[1]
+        while slot != 0:
+            other = self._at(slot)
+            if other.seq > message.seq and same_stream(other, message):
+                before = slot
+            slot = self._links[2 * slot + 1]
+        return before
+
+    def _number_places(self) -> None:
+        """A late message came in between: number all places anew."""
+        self._last_place = 0
+        slot = self._links[0]
+        while slot != 0:
+            self._last_place += 1
+            self._places[slot] = self._last_place
+            slot = self._links[2 * slot]
 
     def _forget_rival(self, slot: i64, message: Message) -> None:
         rivals = self._keys.get(message.key)
@@ -567,6 +671,8 @@ class PurgingBuffer:
             self._overflows += 1
         if self._record:
             self._log.append(Purged(self.place, reason, message, cover))
+        if self._covers is not None and cover is not None:
+            self._covers.note(message.source, message.seq, cover.source, cover.seq)
 
 
 def _trailing_zeros(word: i64) -> i64:

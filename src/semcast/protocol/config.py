@@ -23,11 +23,18 @@ class MemberConfig:
     reliability: str = "group"
     # Off: the plain reliable protocol that the papers compare with.
     purging: bool = True
+    # "fifo": messages of a source are delivered in the order of their numbers. "key": only those of
+    # one key are, and the unmarked ones among themselves; so a new value takes the place of the
+    # one that it replaces. Without purging nothing is replaced, and both are the same.
+    order: str = "fifo"
     k: int = K_DEFAULT
     # How many crashes the guarantees of "group" survive.
     f: int = 1
     # Whether this member's application gets its own messages too.
     deliver_own: bool = True
+    # Whether `Member.cover_of` knows of messages purged while they waited for the application, and
+    # goes on knowing covers when they are stable: a log of the last few thousand.
+    track_covers: bool = False
     # Messages that wait for the application.
     delivery_messages: int = 1024
     delivery_bytes: int = 64 << 20
@@ -55,6 +62,8 @@ class MemberConfig:
         check_k(self.k)
         if self.reliability not in ("sender", "group"):
             raise ConfigError(f"reliability {self.reliability!r}; choose 'sender' or 'group'")
+        if self.order not in ("fifo", "key"):
+            raise ConfigError(f"order {self.order!r}; choose 'fifo' or 'key'")
         for name, low in _AT_LEAST.items():
             value = getattr(self, name)
             if value < low:
@@ -77,7 +86,12 @@ class MemberConfig:
 
     def delivery_config(self) -> BufferConfig:
         """Messages in order that wait for the application: purged at once (SRM §4.3)."""
-        return BufferConfig(self.delivery_messages, self.delivery_bytes, self._purging())
+        return BufferConfig(
+            self.delivery_messages,
+            self.delivery_bytes,
+            self._purging(),
+            in_place=self.purging and self.order == "key",
+        )
 
     def early_config(self) -> BufferConfig:
         """Messages of one source that wait for room or for an earlier one."""

@@ -25,8 +25,10 @@ from semcast.obsolescence.tagger import Replaces, Tagger
 from semcast.protocol.answers import Answers
 from semcast.protocol.buffer import PurgingBuffer, Verdict
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.covers import CoverLog
 from semcast.protocol.flow import Pacer
 from semcast.protocol.guard import SafeUpTo
+from semcast.protocol.in_place import newest_skipped
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox, Outgoing
 from semcast.protocol.purged import Purged
@@ -80,8 +82,16 @@ class Member:
         self._guard: Final = (
             SafeUpTo() if config.group_reliable and config.purging and config.f > 0 else None
         )
+        # What covers messages that are gone, only for `cover_of`.
+        self._covers: Final = (
+            CoverLog(8 * max(config.delivery_messages, config.window_messages))
+            if config.track_covers
+            else None
+        )
+        delivery_config = config.delivery_config()
+        self._in_place: Final = delivery_config.in_place
         self._delivery: Final = PurgingBuffer(
-            config.delivery_config(), "delivery", record=observer is not None
+            delivery_config, "delivery", record=observer is not None, covers=self._covers
         )
         self._retained: Final = PurgingBuffer(
             config.retained_config(len(members)), "retransmit", self._guard, record=True
@@ -92,7 +102,9 @@ class Member:
         self._inbounds: Final[dict[Source, Inbound]] = {}
         self._repairs: Final[dict[Source, Repair]] = {}
         self._window: Final = RequestWindow(4 * config.nak_delay_ns, config.window_messages)
-        self._answers: Final = Answers(8 * config.window_messages, config.nak_delay_ns)
+        self._answers: Final = Answers(
+            8 * config.window_messages, config.nak_delay_ns, self._covers
+        )
         self._incarnations: Final[dict[int, int]] = {int(me.sender): int(me.incarnation)}
         self._decoder: Final = Decoder()
         self._fragments: Final = Reassembler(config.limits)
@@ -104,6 +116,7 @@ class Member:
         self._untold: i64 = 0
         self._untold_max: Final[i64] = config.gossip_messages or NEVER
         self._blocked = False
+        self._delivered: i64 = 0
         # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
         # member takes nothing of its sources and has no votes on them, so that no stream has a
         # hole behind its join point. By page, the round that is free; 0 once joined.
@@ -113,7 +126,7 @@ class Member:
         self._index: Final = {sender: at for at, sender in enumerate(members)}
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
-            self._inbounds[me] = Inbound(me, config, None, keep=False)
+            self._inbounds[me] = Inbound(me, config, None, keep=False, own=True)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -148,6 +161,15 @@ class Member:
             if accepted > 0:
                 self._has(self.me, self._sender.seq, now_ns)
         return accepted
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the last message offered found no room."""
+        return self._blocked
+
+    def all_stable(self) -> bool:
+        """Whether everybody has everything that this member multicast."""
+        return self._stability.agreed(self.me) >= self._sender.seq
 
     @property
     def sent(self) -> int:
@@ -185,6 +207,8 @@ class Member:
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes what waits for it, oldest first; this is delivery."""
         taken = self._delivery.take_many(messages_max)
+        self._delivered += len(taken)
+        self._tell_skipped(taken)
         if self._observer is not None:
             for message in taken:
                 self._observer.message("deliver", message, "", None)
@@ -193,6 +217,45 @@ class Member:
                 if inbound.waiting > 0 or inbound.newest >= inbound.next:
                     self._hand_on(inbound, now_ns)
         return taken
+
+    def take_one(self, now_ns: i64) -> Message | None:
+        """The same for one message, if there is one."""
+        if self._delivery.held == 0:
+            return None
+        return self.take(1, now_ns)[0]
+
+    def _tell_skipped(self, taken: list[Message]) -> None:
+        """Each message says which ones the application did not get; see `Message.skipped`."""
+        if self._in_place:
+            for message in taken:
+                newest_skipped(message)
+            return
+        # Messages come in runs of one source, so the stream of the last one is often right.
+        inbound: Inbound | None = None
+        for message in taken:
+            if inbound is None or message.source is not inbound.source:
+                inbound = self._inbounds[message.source]
+            if message.seq > inbound.taken + 1:
+                message.skipped = range(inbound.taken + 1, message.seq)
+            inbound.taken = message.seq
+
+    def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
+        """What covers a message that was skipped, if that is still remembered; for applications.
+
+        Known are those purged here for others' sake or passed over as covered, until they are
+        stable; and with `track_covers` those purged while they waited for the application too, and
+        all of them until thousands came after them. A cover may be covered itself: ask again.
+        """
+        known = None if self._covers is None else self._covers.cover(source, seq)
+        return known or self._answers.cover(source, seq)
+
+    def name(self, source: Source, name: str) -> None:
+        """Messages of this source say that name as their sender's."""
+        self._decoder.intern(source).name = name
+
+    def oldest(self) -> Message | None:
+        """The message that has waited longest for the application, which stays."""
+        return self._delivery.peek()
 
     def deliverable(self) -> int:
         """How many messages wait for the application."""
@@ -257,11 +320,25 @@ class Member:
         self._agreed(self._stability.remove(at), False, now_ns)
         self._agreed(self._safety.remove(at), True, now_ns)
 
+    def restore(self, sender: int) -> None:
+        """A removed member is back, in another life: its votes count again from here on.
+
+        It must not begin before all others have said this of it: else they could agree that
+        something is stable which it still has to get.
+        """
+        if sender in self._others or sender not in self._index or sender == self.me.sender:
+            return
+        self._others.append(sender)
+        self._others.sort()
+        self._stability.restore(self._index[sender])
+        self._safety.restore(self._index[sender])
+
     def stats(self) -> dict[str, int]:
         """Counters and gauges, for people and tests."""
         delivery, retained = self._delivery.counts, self._retained.counts
         return {
             "multicast": int(self._sender.seq),
+            "delivered": int(self._delivered),
             "delivery_held": len(self._delivery),
             "retained_held": len(self._retained),
             "early_held": sum(inbound.waiting for inbound in self._inbounds.values()),
@@ -360,7 +437,7 @@ class Member:
             self._has(inbound.source, seq, now_ns)
 
     def _has(self, source: Source, seq: i64, now_ns: i64) -> None:
-        """This member has a source's messages up to `seq`: something to tell others soon."""
+        """We have a source's messages up to `seq`: something to tell others soon."""
         self._untold += self._stability.has(source, seq)
         if self._guard is not None:
             self._safety.has(source, seq)

@@ -44,9 +44,13 @@ class Outbox:
 
     def take(self) -> list[Outgoing]:
         """All datagrams; the outbox is then empty."""
-        for to in self._waiting:
-            self._flush(to, self._writers[to])
-        self._waiting.clear()
+        if self._waiting:
+            for to in self._waiting:
+                self._flush(to, self._writers[to])
+                if to != EVERYBODY:
+                    # A large group has many others, and each is rarely written to.
+                    del self._writers[to]
+            self._waiting.clear()
         ready, self._ready = self._ready, []
         return ready
 

@@ -53,6 +53,8 @@ class BufferConfig:
     # What one source may fill at most, so that none takes the room of another.
     source_messages_max: int | None = None
     source_bytes_max: int | None = None
+    # A message takes the place of the foremost one that it replaces, not the end of the queue.
+    in_place: bool = False
 
     @classmethod
     def of(cls, policy: str, messages_max: int = 1024, bytes_max: int = 64 << 20) -> "BufferConfig":
@@ -72,6 +74,11 @@ class BufferConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
+        if self.in_place and self.purging is not Purging.EAGER:
+            raise ConfigError(
+                f"in_place with purging {self.purging}: a message takes the place of what it "
+                "purges, so purging must be eager"
+            )
         if self.purging is not Purging.WATERMARK:
             if self.high_messages is not None or self.low_messages is not None:
                 raise ConfigError(f"marks are for the watermark policy, not for {self.purging}")

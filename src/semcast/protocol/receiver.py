@@ -25,18 +25,27 @@ class Inbound:
     """The stream of one source as it arrives here."""
 
     def __init__(
-        self, source: Source, config: MemberConfig, guard: CoverGuard | None, keep: bool
+        self,
+        source: Source,
+        config: MemberConfig,
+        guard: CoverGuard | None,
+        keep: bool,
+        own: bool = False,
     ) -> None:
         """`guard` says what may be used as a cover already, if others may ask for what waits.
 
         `keep`: what is handed on is kept for others too (S-RM, and the source is another member).
+        `own`: the source is this member itself, so that nothing is ever lost on the way.
         """
         self.source: Final = source
         self.keep: Final = keep
+        self._own: Final = own
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
         # The newest message that is known to exist.
         self.newest: i64 = 0
+        # The last message that the application took; kept by the member, to tell what was skipped.
+        self.taken: i64 = 0
         self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
         # INV-COVERED: messages at or after `next` that are covered, and by what; the nearest ones.
         self._covered: Final[dict[int, tuple[Source, int]]] = {}
@@ -75,6 +84,8 @@ class Inbound:
     def missing(self, limit: i64) -> list[int]:
         """The first few messages to ask for: only as many as there is room for."""
         found: list[int] = []
+        if self._own:
+            return found
         seq = self.next
         # What waits already fills the window from `next` on; look no farther than it reaches.
         end = min(self.newest, self.next + 4 * self._early.config.messages_max)
@@ -128,6 +139,9 @@ class Inbound:
     def pass_covered(self) -> tuple[Source, int] | None:
         """If the next message is covered, pass over it and say by what."""
         cover = self._covered.pop(int(self.next), None) if self._covered else None
+        if cover is None and self._own and self.next <= self.newest and self.head() is None:
+            # What does not wait here was purged, and its cover forgotten: nobody else can tell.
+            cover = (self.source, int(self.next))
         if cover is not None:
             self.next += 1
         return cover
@@ -139,6 +153,7 @@ class Inbound:
         for seq in [seq for seq in self._covered if seq < next_seq]:
             del self._covered[seq]
         self.next = next_seq
+        self.taken = next_seq - 1
         self.heard_of(next_seq - 1)
 
     def cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:

@@ -99,9 +99,12 @@ class _Draw:
     def protocol(self) -> Protocol:
         stream = self.stream
         window = stream.choice((1, 2, 4, 8, 16, 64))
+        purging = self.chance(0.85)
         return Protocol(
             reliability=self.reliability,
-            purging=self.chance(0.85),
+            purging=purging,
+            # About a quarter of all; without purging it would be the same as "fifo".
+            order="key" if purging and self.chance(0.3) else "fifo",
             k=stream.choice((0, 1, 4, 16, 64, 128)),
             f=self.f,
             deliver_own=self.chance(0.8),

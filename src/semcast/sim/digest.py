@@ -59,7 +59,7 @@ class _Walker(pickle.Pickler):
 
 def _reader(value: object, kind: type) -> Callable[[Any], object]:
     """How to read what an object of this class holds."""
-    if kind is _VEC:
+    if kind in (_VEC, range):
         return repr
     if issubclass(kind, BytesWriter):
         return BytesWriter.getvalue

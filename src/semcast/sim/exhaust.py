@@ -32,7 +32,7 @@ What keeps it small, and why nothing is lost by it:
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
@@ -50,18 +50,21 @@ from semcast.sim.automaton import (
     Queues,
     Step,
 )
+from semcast.sim.closing import Closing, Path
 from semcast.sim.scope import NOBODY, Scope
 
 # Fits a datagram of the smallest path alone, but not with another one.
 _BODY: Final = b"x" * 250
 _ROUNDS_MAX: Final = 40
+# Each takes about 1 KB, with all that belongs to it.
+STATES_MAX: Final = 2_000_000
+# Progress is told once in so many states.
+_TELL_STATES: Final = 1000
 _VERBS: Final = {TICK: "timer", TAKE: "takes all", MULTICAST: "multicasts", REMOVE: "removes"}
 
 # By member its state; then, by pair of members, the number of the queue of datagrams on their way;
 # then how many were lost, and how often timers fired.
 State: TypeAlias = tuple[int, ...]
-# Who did what, and what came of it; a crash is a step without anything.
-Path: TypeAlias = list[tuple[int, Action | None, Step | None]]
 
 
 @dataclass
@@ -75,7 +78,7 @@ class Outcome:
     interleavings: int = 0
     closings: int = 0
     judged: int = 0
-    # False if the time was up before all was seen.
+    # False if the time was up, or there were too many states, before all was seen.
     complete: bool = False
     violations: list[Violation] = field(default_factory=list)
     # The run that shows them, one line for each step.
@@ -93,18 +96,29 @@ class _BrokenError(Exception):
         self.path: Final = path
 
 
-class _LateError(Exception):
-    """The time is up."""
+class _CutShortError(Exception):
+    """The time is up, or there is no room for more states."""
 
 
-def exhaust(scope: Scope, seconds: float | None = None) -> Outcome:
-    """Explore all of a scope, or as much as the time allows."""
-    return _Search(scope, seconds).run()
+def exhaust(
+    scope: Scope,
+    seconds: float | None = None,
+    states_max: int = STATES_MAX,
+    tell: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Explore all of a scope, or as much as time and memory allow; `tell` hears of the states."""
+    return _Search(scope, seconds, states_max, tell).run()
 
 
 @final
 class _Search:
-    def __init__(self, scope: Scope, seconds: float | None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        seconds: float | None,
+        states_max: int,
+        tell: Callable[[int], None] | None,
+    ) -> None:
         self.scope: Final = scope
         self.count: Final = scope.processes
         self.config: Final = scope.config()
@@ -126,6 +140,8 @@ class _Search:
             for at in range(self.count)
         ]
         self.deadline_s: Final = None if seconds is None else time.monotonic() + seconds
+        self.states_max: Final = states_max
+        self.tell: Final = tell
         # The run that is being explored.
         self.path: Final[Path] = []
         # By state: how many interleavings lead on from it; 0 while it is being explored.
@@ -143,7 +159,7 @@ class _Search:
         except _BrokenError as broken:
             outcome.violations = broken.violations
             outcome.transcript = self.told(broken.path)
-        except _LateError:
+        except _CutShortError:
             pass
         except Exception as error:
             # Whatever it is, it is ours; the innermost place says most.
@@ -189,9 +205,12 @@ class _Search:
 
     def enter(self, state: State, path: Path) -> list["_Move"]:
         """A state for the first time: end the run here in every way, and say how it may go on."""
+        late = self.deadline_s is not None and time.monotonic() > self.deadline_s
+        if late or len(self.onward) == self.states_max:
+            raise _CutShortError
         self.onward[state] = 0
-        if self.deadline_s is not None and time.monotonic() > self.deadline_s:
-            raise _LateError
+        if self.tell is not None and len(self.onward) % _TELL_STATES == 0:
+            self.tell(len(self.onward))
         moves = self.moves(state)
         self.outcome.transitions += len(moves)
         if state[-1] == self.scope.ticks:
@@ -278,7 +297,7 @@ class _Search:
         self.outcome.closings += 1
         end = list(path)
         alive = [at for at in range(count) if at != dead]
-        closing = _Closing(self.members, self.queues, now, alive, self.scope.slow, end)
+        closing = Closing(self.members, self.queues, now, alive, self.scope.slow, end)
         if dead != NOBODY:
             end.append((dead, None, None))
             for at in alive:
@@ -358,54 +377,3 @@ class _Search:
 
 
 _Move: TypeAlias = tuple[int, Action, Step | None, State]
-
-
-@final
-class _Closing:
-    """The closing phase of one run: one schedule, until everything has come to rest."""
-
-    def __init__(
-        self,
-        members: list[Automaton],
-        queues: Queues,
-        state: list[int],
-        alive: list[int],
-        slow: int,
-        path: Path,
-    ) -> None:
-        self.members: Final = members
-        self.queues: Final = queues
-        self.state: Final = state
-        self.alive: Final = alive
-        self.slow: Final = slow
-        self.path: Final = path
-
-    def do(self, actor: int, action: Action, read: int) -> None:
-        state, count = self.state, len(self.members)
-        step = self.members[actor].step(state[actor], action)
-        assert step is not None, "only a multicast is refused"
-        self.path.append((actor, action, step))
-        state[actor] = step.state
-        if read != NOBODY:
-            at = count + read * count + actor
-            state[at] = self.queues.shorter(state[at])
-        for to, datagrams in step.sent:
-            if to in self.alive:
-                at = count + actor * count + to
-                state[at] = self.queues.longer(state[at], datagrams)
-
-    def settle(self) -> None:
-        """Deliver everything, and let the slow reader take, until nothing moves."""
-        count, slow = len(self.members), self.slow
-        moved = True
-        while moved:
-            moved = False
-            if slow in self.alive and not self.members[slow].taken[self.state[slow]]:
-                self.do(slow, (TAKE, 0, 0), NOBODY)
-                moved = True
-            for actor in self.alive:
-                for other in self.alive:
-                    while queue := self.state[count + other * count + actor]:
-                        datagram = self.queues.contents[queue][0]
-                        self.do(actor, (RECEIVE, other, datagram), other)
-                        moved = True

@@ -38,6 +38,7 @@ class Protocol(Settings):
 
     reliability: Literal["sender", "group"] = "group"
     purging: bool = True
+    order: Literal["fifo", "key"] = "fifo"
     k: Annotated[int, Between(0, 1024)] = 64
     f: Annotated[int, Between(0, 65_535)] = 1
     deliver_own: bool = True
@@ -65,6 +66,7 @@ class Protocol(Settings):
         return MemberConfig(
             reliability=self.reliability,
             purging=self.purging,
+            order=self.order,
             k=self.k,
             f=self.f,
             deliver_own=self.deliver_own,

@@ -24,6 +24,7 @@ class Scope:
     processes: int = 3
     reliability: str = "group"
     purging: bool = True
+    order: str = "fifo"
     f: int = 1
     # The member whose application takes nothing until the end, or nobody.
     slow: int = NOBODY
@@ -47,6 +48,7 @@ class Scope:
         return MemberConfig(
             reliability=self.reliability,
             purging=self.purging,
+            order=self.order,
             k=len(self.relation),
             f=self.f,
             delivery_messages=self.delivery_messages,

@@ -5,25 +5,23 @@ of the senders sends it. Generators know nothing of protocols, buffers or the ti
 is blocked simply takes the next item later.
 """
 
-import csv
-import gzip
 import random
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple, TextIO, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
-from semcast.errors import ConfigError, InputError
+from semcast.errors import ConfigError
 from semcast.obsolescence import Ranked, Replaces
 from semcast.sim.settings import Between, Settings
+from semcast.sim.trace import SIZE_BYTES_MAX, read_trace
 
 SECOND_NS: Final = 1_000_000_000
 
 Share: TypeAlias = Annotated[float, Between(0, 1)]
 RateMsgS: TypeAlias = Annotated[float, Between(1e-3, 1e7)]
-SizeBytes: TypeAlias = Annotated[int, Between(0, 1 << 20)]
+SizeBytes: TypeAlias = Annotated[int, Between(0, SIZE_BYTES_MAX)]
 Gaps: TypeAlias = Literal["constant", "exponential"]
 
 
@@ -180,7 +178,7 @@ class Replay(Settings):
         paced = gaps_ns(self.rate_msg_s, self.gaps, stream) if self.rate_msg_s else None
         numbers: dict[str, int] = {}
         before_s: float | None = None
-        for row in read_trace(Path(self.file), self.size_bytes):
+        for row in read_trace(Path(self.file), self.size_bytes, timed=True):
             if paced is not None:
                 gap_ns = next(paced)
             else:
@@ -210,59 +208,3 @@ def of_sender(items: Iterator[Item], sender: int) -> Iterator[Item]:
         if item.sender == sender:
             yield item._replace(gap_ns=gap_ns)
             gap_ns = 0
-
-
-class TraceRow(NamedTuple):
-    """What replaying needs of a recorded message."""
-
-    time_s: float
-    sender: str
-    key: str
-    size_bytes: int
-
-
-def read_trace(path: Path, size_bytes: int) -> Iterator[TraceRow]:
-    """The rows of a CSV with a heading, plain or gzip; InputError names the file and the line.
-
-    The columns are `time_s, sender, key, kind, size`; `time_s` and `key` must be there, and times
-    must not fall. An empty key is a message that is never replaced.
-    """
-    line, before_s = 1, float("-inf")
-    try:
-        with _open_text(path) as file:
-            rows = csv.DictReader(file, strict=True)
-            for column in ("time_s", "key"):
-                if column not in (rows.fieldnames or []):
-                    raise InputError(f"{path}: no column {column!r} in its heading")
-            for row in rows:
-                line = rows.line_num
-                found = _row_of(row, size_bytes)
-                if found is None or found.time_s < before_s:
-                    raise InputError(
-                        f"{path}: line {line}: time_s {row['time_s']!r}, size {row.get('size')!r}; "
-                        "write times in seconds that do not fall, and sizes from 0 bytes up"
-                    )
-                before_s = found.time_s
-                yield found
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file after line {line}") from error
-    except csv.Error as error:
-        raise InputError(f"{path}: after line {line}: {error}") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: damaged gzip after line {line}: {error}") from error
-
-
-def _row_of(row: dict[str, str], size_bytes: int) -> TraceRow | None:
-    try:
-        time_s, size = float(row["time_s"]), int(row.get("size") or size_bytes)
-    except (TypeError, ValueError):
-        return None
-    if not (abs(time_s) < 1e12 and 0 <= size <= 1 << 20) or row["key"] is None:
-        return None
-    return TraceRow(time_s, row.get("sender") or "", row["key"], size)
-
-
-def _open_text(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")

@@ -11,6 +11,7 @@ to older ones.
     0x05 STABILITY  round i64 · voters u16 + bytes · then (sender, incarnation, agreed, lowest,
     0x06 SAFETY     newest)*, each i64
     0x10–0x1f membership, 0x20–0x2f order, 0x30–0x3f gossip: reserved
+    0x40 NOTE       bytes for the world around members, alone in its datagram; see note.py
 
 DATA and FRAGMENT have flag RELAYED when the source is not the sender of the datagram; sender and
 incarnation of the source (i64 each) then come first. DATA goes on with base_seq i64 and
@@ -43,6 +44,7 @@ NAK: Final = 0x03
 COVERED: Final = 0x04
 STABILITY: Final = 0x05
 SAFETY: Final = 0x06
+NOTE: Final = 0x40
 
 FRAME_HEAD_BYTES: Final = 4
 RECORD_HEAD_BYTES: Final = 12

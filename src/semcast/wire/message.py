@@ -1,5 +1,6 @@
 """A message as members handle it: its mark, its payload, and when it was multicast."""
 
+from collections.abc import Sequence
 from typing import final
 
 from mypy_extensions import i64, mypyc_attr
@@ -11,7 +12,7 @@ from semcast.obsolescence.relation import Mark
 @final
 @mypyc_attr(acyclic=True)
 class Message(Mark):
-    """One multicast message; never changed once made."""
+    """One multicast message; never changed once made, but for `skipped`."""
 
     def __init__(
         self,
@@ -33,6 +34,15 @@ class Message(Mark):
         self.ranked = ranked
         # When its source multicast it, on that source's clock; for measuring, never for deciding.
         self.sent_ns = sent_ns
+        # Not sent, and not compared: filled in by the member that delivers it. The numbers before
+        # this one, of the same sender, that the application did not get: with order "fifo" since
+        # the last one that it got, with "key" those that this one replaced while they waited here.
+        self.skipped: Sequence[int] = ()
+
+    @property
+    def sender(self) -> str:
+        """The name of the member that sent it; its id in hexadecimal if nobody said the name."""
+        return self.source.name or f"{self.source.sender:x}"
 
     @property
     def payload(self) -> bytes:

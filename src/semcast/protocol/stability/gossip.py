@@ -135,6 +135,11 @@ class GossipTracker(StabilityTracker):
         self._alive &= ~(1 << int(member))
         return self._finish_all()
 
+    def restore(self, member: i64) -> None:
+        self._alive |= 1 << int(member)
+        for page in self._pages.values():
+            page.voters &= ~(1 << int(member))
+
     def _finish_all(self) -> list[Source]:
         grown: list[Source] = []
         for number in sorted(self._pages):

@@ -46,6 +46,10 @@ class StabilityTracker:
         """The member with this index is gone. Returns the sources whose agreed seq has grown."""
         raise NotImplementedError
 
+    def restore(self, member: i64) -> None:
+        """The member with this index is back, and has to vote again."""
+        raise NotImplementedError
+
     def forget(self, source: Source) -> None:
         """Nothing more will come of this source, and all of it is stable."""
         raise NotImplementedError

@@ -1,0 +1,140 @@
+"""`python -m bench.peers`: install the peers, run everything in turns, print tables and JSON."""
+
+import argparse
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bench.peers import environment
+from bench.peers.api import ALL, LATENCY, SLOW_READER, THROUGHPUT
+from bench.peers.judge import requirements
+from bench.peers.plan import (
+    ADAPTERS,
+    RATES,
+    ROUNDS,
+    SECONDS,
+    SHARES,
+    SIZES_BYTES,
+    Row,
+    Step,
+    cases_of,
+    entries,
+    perform,
+    steps_of,
+)
+from bench.peers.show import show, to_json
+from bench.peers.trial import Facts, Trial
+
+_ROUNDS_MAX = 100
+_SECONDS_MAX = 3_600.0
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m bench.peers", description=__doc__)
+    add = parser.add_argument
+    add("--only", default="", help="peers or variants, with commas: zmq,semcast,KEEP_LAST")
+    add("--workload", default=",".join(ALL), help=f"of {', '.join(ALL)}; with commas")
+    add("--size", type=int, action="append", help=f"bytes, for throughput: {SIZES_BYTES}")
+    add("--rate", type=int, action="append", help=f"messages a second, for latency: {RATES}")
+    add("--share", type=float, action="append", help=f"never replaced, slow reader: {SHARES}")
+    add("--seconds", type=float, help=f"length of a run: {_defaults(SECONDS)}")
+    add("--rounds", type=int, help=f"the best of so many counts: {_defaults(ROUNDS)}")
+    add("--json", type=Path, help="save the JSON here too")
+    add("--no-install", action="store_true", help="use .venv-peers as it is")
+    chosen = parser.parse_args(words)
+    _check(parser, chosen)
+    return chosen
+
+
+def _check(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
+    unknown = [word for word in chosen.workload.split(",") if word not in ALL]
+    if unknown:
+        parser.error(f"no workload is called {unknown[0]!r}; there are {', '.join(ALL)}")
+    if chosen.seconds is not None and not 0 < chosen.seconds <= _SECONDS_MAX:
+        parser.error(f"--seconds is {chosen.seconds:g}; choose up to {_SECONDS_MAX:g}")
+    if chosen.rounds is not None and not 1 <= chosen.rounds <= _ROUNDS_MAX:
+        parser.error(f"--rounds is {chosen.rounds}; choose 1 to {_ROUNDS_MAX}")
+    if any(not 20 <= size <= 60_000 for size in chosen.size or ()):
+        parser.error("--size must be 20 to 60000 bytes: a message carries its number and time")
+    if any(not 1 <= rate <= 1_000_000 for rate in chosen.rate or ()):
+        parser.error("--rate must be 1 to 1000000 messages a second")
+    if any(not 0 <= share <= 1 for share in chosen.share or ()):
+        parser.error("--share must be 0 to 1")
+
+
+def _defaults(values: dict[str, Any]) -> str:
+    return ", ".join(f"{values[name]:g} for {name}" for name in (THROUGHPUT, LATENCY, SLOW_READER))
+
+
+def _perform(console: Console, steps: list[Step], unavailable: dict[str, str]) -> None:
+    def run(row: Row) -> Facts:
+        entry = row.entry
+        python = str(environment.PYTHON)
+        return Trial(python, entry.module, entry.peer, entry.variant, row.case).run()
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(steps))
+        done = -1
+
+        def before(step: Step) -> None:
+            nonlocal done
+            done += 1
+            row = step.row
+            text = f"{row.case.name}: {row.entry.variant.name}, round {step.round + 1}"
+            progress.update(task, completed=done, description=text)
+
+        perform(steps, run, unavailable, before)
+
+
+def _about() -> dict[str, Any]:
+    return {
+        "machine": {
+            "cores": os.cpu_count(),
+            "load_before": os.getloadavg()[0],
+            "system": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "versions": environment.versions([*environment.pinned(), "semcast"]),
+    }
+
+
+def main(words: list[str] | None = None) -> int:
+    chosen = _arguments(words)
+    console = Console(stderr=True)
+    try:
+        who = entries(ADAPTERS, [word for word in chosen.only.split(",") if word])
+    except ValueError as error:
+        print(f"bench.peers: {error}", file=sys.stderr)
+        return 2
+    unavailable: dict[str, str] = {}
+    if not chosen.no_install:
+        peers = {entry.peer.name: entry.peer for entry in who}
+        unavailable = environment.prepare(peers.values(), console.print)
+    work = cases_of(
+        chosen.workload.split(","),
+        chosen.size or SIZES_BYTES,
+        chosen.rate or RATES,
+        chosen.share or SHARES,
+        chosen.seconds,
+    )
+    steps = steps_of(work, who, chosen.rounds)
+    about = _about()
+    _perform(console, steps, unavailable)
+    rows = list({id(step.row): step.row for step in steps}.values())
+    required = requirements(rows)
+    show(console, rows, required)
+    text = to_json(rows, required, about)
+    print(text)
+    if chosen.json:
+        chosen.json.write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

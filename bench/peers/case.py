@@ -1,0 +1,61 @@
+"""One piece of work, the same for every peer: what is sent, how fast, and who is slow."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT
+
+# As many messages as a sender hands over at once where it can.
+BATCH_MESSAGES = 256
+SLOW_READER_RATE = 5_000
+SLOW_READER_SIZE_BYTES = 64
+# How long the slow reader is busy with each message.
+SLOW_NS = 1_000_000
+# A reader at 1,000 a second needs five times the run to take all that 5,000 a second left behind.
+_DRAIN_FACTOR = 6.0
+_DRAIN_S_MIN = 10.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload with its numbers."""
+
+    workload: str
+    size_bytes: int
+    seconds: float
+    # Messages a second; 0: as fast as it goes.
+    rate: int = 0
+    unreplaced_share: float = 1.0
+    # Whether the second receiver needs SLOW_NS for each message.
+    slow: bool = False
+
+    @property
+    def drain_s(self) -> float:
+        """How long receivers get, once the sender has stopped, for what they have not taken."""
+        return max(_DRAIN_S_MIN, self.seconds * _DRAIN_FACTOR)
+
+    @property
+    def name(self) -> str:
+        if self.workload == THROUGHPUT:
+            return f"throughput, {self.size_bytes:,} B"
+        if self.workload == LATENCY:
+            return f"latency, {self.rate:,} msg/s"
+        who = "one slow reader" if self.slow else "no slow reader"
+        return f"{self.unreplaced_share:.0%} never replaced, {who}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def throughput(size_bytes: int, seconds: float) -> Case:
+    return Case(THROUGHPUT, size_bytes, seconds)
+
+
+def latency(rate: int, seconds: float) -> Case:
+    return Case(LATENCY, 64, seconds, rate)
+
+
+def slow_reader(unreplaced_share: float, slow: bool, seconds: float) -> Case:
+    return Case(
+        SLOW_READER, SLOW_READER_SIZE_BYTES, seconds, SLOW_READER_RATE, unreplaced_share, slow
+    )

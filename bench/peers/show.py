@@ -1,0 +1,153 @@
+"""Rows and requirements as tables for people, and as JSON for programs."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT
+from bench.peers.judge import Requirement
+from bench.peers.outcome import Figures
+from bench.peers.plan import Row
+
+_HEADS = {
+    THROUGHPUT: ("messages/s", "lost", "CPU s/million", ""),
+    LATENCY: ("p50 µs", "p99 µs", "rate kept", "lost"),
+    SLOW_READER: (
+        "rate kept",
+        "A p99 µs",
+        "(alone)",
+        "B lost",
+        "B stale",
+        "B age p50 ms",
+        "p99 ms",
+        "drain s",
+        "sender MiB",
+        "B MiB",
+    ),
+}
+
+
+def tables(rows: Iterable[Row]) -> list[Table]:
+    """One table for each case; the run without a slow reader is a column of the run with one."""
+    every = list(rows)
+    found = []
+    for case in dict.fromkeys(row.case for row in every):
+        if case.workload == SLOW_READER and not case.slow:
+            continue
+        table = Table(title=case.name, title_justify="left")
+        table.add_column("")
+        for head in _HEADS[case.workload]:
+            table.add_column(head, justify="right")
+        for row in every:
+            if row.case == case:
+                table.add_row(row.entry.variant.name, *_cells(row, every))
+        found.append(table)
+    return found
+
+
+def verdicts(required: Iterable[Requirement]) -> Table:
+    table = Table(title="What semcast is held to", title_justify="left")
+    for head in ("requirement", "semcast", "peer", "best peer", "ratio", "bound", "met"):
+        table.add_column(head, justify="left" if head in ("requirement", "bound") else "right")
+    words = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}
+    for one in required:
+        ratio = "" if one.ratio is None else f"{one.ratio:.2f}×"
+        cells = (_number(one.ours), _number(one.theirs), one.peer, ratio, one.bound)
+        table.add_row(one.name, *cells, words[one.met])
+    return table
+
+
+def show(console: Console, rows: list[Row], required: list[Requirement]) -> None:
+    for table in tables(rows):
+        console.print(table)
+    if required:
+        console.print(verdicts(required))
+
+
+def to_json(rows: list[Row], required: list[Requirement], about: dict[str, Any]) -> str:
+    document = {
+        **about,
+        "rows": [
+            {
+                "case": row.case.to_json(),
+                "peer": row.entry.peer.name,
+                "variant": row.entry.variant.name,
+                "figures": row.figures,
+                "rounds": row.rounds,
+                "reason": row.reason,
+            }
+            for row in rows
+        ],
+        "requirements": [one.to_json() for one in required],
+    }
+    return json.dumps(_finite(document), indent=2, allow_nan=False)
+
+
+def _cells(row: Row, every: list[Row]) -> list[str]:
+    found = row.figures
+    width = len(_HEADS[row.case.workload])
+    if found is None:
+        return [row.reason or "not run", *[""] * (width - 1)]
+    if row.case.workload == THROUGHPUT:
+        rate, cpu_s = f"{found['delivered_per_s']:,.0f}", f"{found['cpu_s_per_million']:.1f}"
+        return [rate, _share(found["lost_share"]), cpu_s, _note(found)]
+    if row.case.workload == LATENCY:
+        times = [f"{found['p50_us']:,.0f}", f"{found['p99_us']:,.0f}"]
+        return [*times, f"{found['kept_share']:.0%}", _share(found["lost_share"])]
+    return _slow_cells(row, found, every)
+
+
+def _slow_cells(row: Row, found: Figures, every: list[Row]) -> list[str]:
+    share = row.case.unreplaced_share
+    alone = [
+        twin.figures
+        for twin in every
+        if twin.entry == row.entry
+        and twin.case.workload == SLOW_READER
+        and not twin.case.slow
+        and twin.case.unreplaced_share == share
+    ]
+    return [
+        f"{found['kept_share']:.0%}",
+        _number(found["fast_p99_us"]),
+        _number(alone[0]["fast_p99_us"]) if alone and alone[0] else "",
+        _share(found["slow_unreplaced_lost_share"]),
+        str(found["slow_stale_keys"]),
+        _number(found["slow_age_p50_ms"]),
+        _number(found["slow_age_p99_ms"]),
+        f"{found['slow_drain_s']:.1f}" if found["drained"] else (_note(found)),
+        f"{found['sender_rss_start_mib']:.0f}→{found['sender_rss_end_mib']:.0f}",
+        f"{found['slow_rss_start_mib']:.0f}→{found['slow_rss_end_mib']:.0f}",
+    ]
+
+
+def _note(found: Figures) -> str:
+    if found.get("cut_off"):
+        return "cut off"
+    return "" if found.get("drained", True) else "still behind"
+
+
+def _share(share: float) -> str:
+    """A percentage in which only nothing is written as nothing."""
+    return "0" if share == 0 else f"{share:.1%}" if share >= 0.001 else "<0.1%"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if math.isinf(value):
+        return "never"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what never came is null."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,238 @@
+"""A group for asyncio: every call that may wait is awaited, and may be cancelled.
+
+    async with await semcast.join("quotes", secret=key, size=3) as group: ...
+
+or, as `join` is a context manager by itself, `async with semcast.join("quotes", ...) as group`. The
+engine has its own thread, so that a loop that is busy does not stop the member.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from semcast.errors import GroupClosedError, WindowFullError
+from semcast.live import joining
+from semcast.live.config import GroupConfig
+from semcast.live.group import BaseGroup, as_config
+from semcast.live.health import EVENTS_MAX, Event
+from semcast.obsolescence.tagger import Replaces
+from semcast.wire.message import Message
+
+MESSAGES_MAX = 1024
+DRAIN_S = 10.0
+# Sends that find room do not wait; but now and then other tasks get their turn.
+_SENDS_PER_TURN = 64
+
+
+class Group(BaseGroup):
+    """A member of a group, for one event loop."""
+
+    def __init__(self, config: GroupConfig) -> None:
+        super().__init__(config)
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._sends = 0
+        self._engine.on_ready = self._on_ready
+
+    async def send(self, payload: bytes, replaces: Replaces = None) -> int:
+        """Send to the whole group; waits while there is no room. Returns the message's number.
+
+        `replaces` says which waiting messages this one makes obsolete: a key, as in
+        `replaces="AAPL"`, or see `semcast.obsolescence`. If it is cancelled, nothing was sent.
+        """
+        self._sends += 1
+        if self._sends % _SENDS_PER_TURN == 0:
+            await asyncio.sleep(0)
+        while True:
+            try:
+                return self._engine.try_send(payload, replaces).seq
+            except WindowFullError:
+                await self._until(self._has_room)
+
+    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
+        """The same, but WindowFullError if there is no room now."""
+        return self._engine.try_send(payload, replaces).seq
+
+    async def send_many(
+        self, payloads: Sequence[bytes], replaces: Sequence[Replaces] | None = None
+    ) -> int:
+        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
+
+        Returns how many were sent. If it is cancelled, some may have been.
+        """
+        listed = payloads if isinstance(payloads, list) else list(payloads)
+        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        sent = self._engine.try_send_many(listed, marks, 0)
+        while sent < len(listed):
+            await self._until(self._has_room)
+            sent += self._engine.try_send_many(listed, marks, sent)
+        await asyncio.sleep(0)
+        return sent
+
+    async def receive(self) -> Message:
+        """The next message. If it is cancelled, no message is lost."""
+        while True:
+            message = self._engine.try_receive()
+            if message is not None:
+                return message
+            await self._until(self._has_message)
+
+    async def receive_many(self, messages_max: int = MESSAGES_MAX) -> list[Message]:
+        """At least one message and at most so many: the fast way. What is not taken stays
+        replaceable, so ask for no more than will be dealt with soon.
+        """
+        while True:
+            taken = self._engine.try_receive_many(messages_max)
+            if taken:
+                return taken
+            await self._until(self._has_message)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """All messages, until this member leaves."""
+        while True:
+            try:
+                yield await self.receive()
+            except GroupClosedError:
+                return
+
+    async def drain(self) -> None:
+        """Wait until every member has everything that was sent."""
+        await self._until(self._all_stable)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What happens to the group from now on."""
+        found: asyncio.Queue[Event] = asyncio.Queue(EVENTS_MAX)
+
+        def put(event: Event) -> None:
+            if not found.full():
+                found.put_nowait(event)
+
+        def listen(event: Event) -> None:
+            self._from_engine(lambda: put(event))
+
+        self._listeners.append(listen)
+        try:
+            while True:
+                yield await found.get()
+        finally:
+            self._listeners.remove(listen)
+
+    async def leave(self, drain_s: float = DRAIN_S) -> None:
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
+        if not self.closed and drain_s > 0:
+            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+            with contextlib.suppress(TimeoutError, GroupClosedError):
+                await asyncio.wait_for(self.drain(), drain_s)
+        await asyncio.to_thread(self._finalizer)
+
+    async def __aenter__(self) -> "Group":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.leave(DRAIN_S if kind is None else 0.0)
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _has_message(self) -> bool:
+        member = self._engine.session.member
+        if member is not None and member.deliverable() > 0:
+            return True
+        if self._engine.session.ended is not None:
+            raise self._engine.session.ended
+        return False
+
+    def _has_room(self) -> bool:
+        session = self._engine.session
+        if session.ended is not None:
+            raise session.ended
+        return session.member is not None and session.member.can_multicast()
+
+    async def _until(self, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`, which is looked at whenever the engine has had a turn."""
+        while True:
+            future = self._loop.create_future()
+            with self._engine.lock:
+                if ready():
+                    return
+                self._waiting.add(future)
+                self._engine.wanted = True
+            try:
+                await future
+            finally:
+                self._waiting.discard(future)
+
+    def _on_ready(self) -> None:
+        self._engine.wanted = False
+        self._from_engine(self._wake)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _from_engine(self, call: Callable[[], None]) -> None:
+        """Call in the loop's thread, if the loop is still there."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
+
+
+class Joining:
+    """What `join` returns: await it for the group, or enter it as a context."""
+
+    def __init__(self, config: GroupConfig) -> None:
+        self._config = config
+        self._group: Group | None = None
+
+    async def _join(self) -> Group:
+        group = Group(self._config)
+        try:
+            await asyncio.wait_for(
+                group._until(lambda: group._engine.session.member is not None),
+                self._config.join_timeout_s,
+            )
+        except TimeoutError:
+            error = joining.incomplete(group._engine.session)
+            await group.leave(0)
+            raise error from None
+        except BaseException:
+            await group.leave(0)
+            raise
+        return group
+
+    def __await__(self) -> Generator[Any, None, Group]:
+        return self._join().__await__()
+
+    async def __aenter__(self) -> Group:
+        self._group = await self._join()
+        return self._group
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._group is not None
+        await self._group.__aexit__(kind, error, trace)
+
+
+def join(
+    group: str,
+    *,
+    config: GroupConfig | str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Joining:
+    """Join a group; awaited, or entered, it waits until all its members are there.
+
+    Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+    """
+    return Joining(as_config(group, config, settings))

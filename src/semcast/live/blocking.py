@@ -1,0 +1,135 @@
+"""A group for threads: every call waits until it is done, or until its timeout.
+
+with semcast.blocking.join("quotes", secret=key, size=3) as group:
+    group.send(b"101.25", replaces="AAPL")
+    for message in group:
+        print(message.sender, message.seq, message.key, message.payload)
+"""
+
+import contextlib
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from semcast.errors import GroupClosedError
+from semcast.live import joining
+from semcast.live.config import GroupConfig
+from semcast.live.group import BaseGroup, as_config
+from semcast.live.health import EVENTS_MAX, Event
+from semcast.obsolescence.tagger import Replaces
+from semcast.wire.message import Message
+
+MESSAGES_MAX = 1024
+DRAIN_S = 10.0
+
+
+class Group(BaseGroup):
+    """A member of a group. All methods may be called from several threads."""
+
+    def send(self, payload: bytes, replaces: Replaces = None, timeout: float | None = None) -> int:
+        """Send to the whole group; waits while there is no room. Returns the message's number.
+
+        `replaces` says which waiting messages this one makes obsolete: a key, as in
+        `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
+        and, unless a later one names it, is never dropped.
+        """
+        until_ns = 4611686018427387903 if timeout is None else self._until_ns(timeout)
+        return self._engine.send(payload, replaces, until_ns).seq
+
+    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
+        """The same, but WindowFullError if there is no room now."""
+        return self._engine.try_send(payload, replaces).seq
+
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        replaces: Sequence[Replaces] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
+
+        Returns how many were sent: fewer than given only when the timeout was reached.
+        """
+        listed = payloads if isinstance(payloads, list) else list(payloads)
+        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        return self._engine.send_many(listed, marks, self._until_ns(timeout))
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The next message; TimeoutError if there is none in time."""
+        until_ns = 4611686018427387903 if timeout is None else self._until_ns(timeout)
+        return self._engine.receive(until_ns)
+
+    def receive_many(
+        self, messages_max: int = MESSAGES_MAX, timeout: float | None = None
+    ) -> list[Message]:
+        """At least one message and at most so many: the fast way. What is not taken stays
+        replaceable, so ask for no more than will be dealt with soon.
+        """
+        return self._engine.receive_many(messages_max, self._until_ns(timeout))
+
+    def __iter__(self) -> Iterator[Message]:
+        """All messages, until this member leaves."""
+        while True:
+            try:
+                yield self._engine.receive(self._until_ns(None))
+            except GroupClosedError:
+                return
+
+    def drain(self, timeout: float | None = None) -> None:
+        """Wait until every member has everything that was sent; TimeoutError if not in time."""
+        if not self._engine.wait_for(self._all_stable, self._until_ns(timeout)):
+            raise TimeoutError("not every member has everything that was sent yet")
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """What happens to the group from now on; ends when nothing does for `timeout` seconds."""
+        found: queue.Queue[Event] = queue.Queue(EVENTS_MAX)
+
+        def listen(event: Event) -> None:
+            if not found.full():
+                found.put_nowait(event)
+
+        self._listeners.append(listen)
+        try:
+            while True:
+                try:
+                    yield found.get(timeout=timeout)
+                except queue.Empty:
+                    return
+        finally:
+            self._listeners.remove(listen)
+
+    def leave(self, drain_s: float = DRAIN_S) -> None:
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
+        if not self.closed and drain_s > 0:
+            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+            with contextlib.suppress(TimeoutError, GroupClosedError):
+                self.drain(drain_s)
+        self._finalizer()
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave(DRAIN_S if kind is None else 0.0)
+
+
+def join(
+    group: str,
+    *,
+    config: GroupConfig | str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Group:
+    """Join a group and wait until all its members are there.
+
+    Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+    """
+    joined = Group(as_config(group, config, settings))
+    joining.wait_complete(joined._engine)
+    return joined

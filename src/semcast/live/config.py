@@ -1,0 +1,292 @@
+"""How a group is joined: one frozen `GroupConfig`, from arguments, a TOML file or the environment.
+
+Values that a user gave go in; a checked configuration comes out, or a ConfigError that names the
+setting. What is not said has a default that works. Knows nothing of sockets or threads.
+"""
+
+import os
+import socket
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from semcast.errors import ConfigError, InputError
+from semcast.protocol.config import MS, MemberConfig
+from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305
+from semcast.wire.keys import UNSEALED, Keyring, Secret, Unsealed, group_id
+from semcast.wire.limits import Limits
+
+ENVIRONMENT_PREFIX: Final = "SEMCAST_"
+NAME_BYTES_MAX: Final = 64
+MEMBERS_MAX: Final = 1024
+SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
+# How many messages may be under way before others are told: windows are acknowledged in eighths.
+_GOSSIPS_PER_WINDOW: Final = 8
+
+
+@dataclass(frozen=True)
+class GroupConfig:
+    """Everything about one member of one group. Units are in the names."""
+
+    # The name that all members share, and this member's own. Together with the secret the group's
+    # name is its identity: groups of another name or secret never mix with it.
+    group: str
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}"[:64])
+    # At least 16 bytes, the same everywhere: `semcast keys new`. Without one, say insecure=True.
+    secret: bytes | str | None = field(default=None, repr=False)
+    insecure: bool = False
+    suite: str = "aes-256-gcm"
+
+    # Who is in the group: the names of all members, or how many to wait for.
+    members: tuple[str, ...] = ()
+    size: int = 0
+    # Addresses to find others at, host:port; a name that resolves to several addresses is all of
+    # them. Not needed where multicast works.
+    peers: tuple[str, ...] = ()
+    join_timeout_s: float = 30.0
+
+    # The network; see docs/design/transport.md.
+    transport: str = "auto"
+    interface: str = ""
+    host: str = ""
+    port: int = 0
+    group_address: str = ""
+    ttl: int = 1
+    ipv6: bool = False
+    path_mtu_bytes: int = 0
+    receive_buffer_bytes: int = 8 << 20
+    send_buffer_bytes: int = 4 << 20
+    bandwidth_bytes_s: int = 0
+
+    # What is promised; see docs/design/member.md.
+    reliability: str = "group"
+    order: str = "fifo"
+    purging: bool = True
+    k: int = 64
+    # Crashes that "group" survives; never more than all members but one.
+    f: int = 1
+    deliver_own: bool = True
+    delivery_messages: int = 8192
+    delivery_bytes: int = 64 << 20
+    window_messages: int = 8192
+    window_bytes: int = 64 << 20
+    message_bytes_max: int = 1 << 20
+    gossip_period_ms: float = 30.0
+    gossip_fanout: int = 3
+    # 0: whenever an eighth of a window has come.
+    gossip_messages: int = 0
+    safety_rest_messages: int = 0
+    nak_delay_ms: float = 2.0
+    join_delay_ms: float = 1000.0
+
+    # Slow members: when they are reported, and after how long of standing in the way they are
+    # put out of the group; 0 for never, which is the default: everybody waits.
+    slow_after_ms: float = 1000.0
+    evict_after_s: float = 0.0
+
+    # A folder to write this member's journal to; a port for Prometheus (0: none).
+    record: str = ""
+    metrics_port: int = 0
+    metrics_host: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        """Check what no other part checks; raises ConfigError."""
+        group_id(self.group)
+        check_name(self.name)
+        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "peers", tuple(self.peers))
+        self._check_members()
+        if self.transport not in ("auto", "multicast", "unicast"):
+            raise ConfigError(
+                f"transport {self.transport!r}; choose 'auto', 'multicast' or 'unicast'"
+            )
+        if self.suite not in SUITES:
+            raise ConfigError(f"suite {self.suite!r}; choose one of {', '.join(SUITES)}")
+        for setting, low in _AT_LEAST.items():
+            value = getattr(self, setting)
+            if not value >= low:
+                raise ConfigError(f"{setting} is {value}; it must be at least {low}")
+        self.keys()
+        self.member_config(2, 1400)
+
+    def _check_members(self) -> None:
+        if not self.members and self.size == 0:
+            raise ConfigError(
+                "who is in the group? Say members=[names of all] or size=how many to wait for"
+            )
+        for name in self.members:
+            check_name(name)
+        if len(set(self.members)) != len(self.members):
+            raise ConfigError(f"members names somebody twice: {', '.join(self.members)}")
+        if self.members and self.name not in self.members:
+            raise ConfigError(
+                f"this member is called {self.name!r}, which is not among members: "
+                f"{', '.join(self.members)}"
+            )
+        if self.members and self.size not in (0, len(self.members)):
+            raise ConfigError(f"size is {self.size}, but members has {len(self.members)} names")
+        if self.group_size > MEMBERS_MAX:
+            raise ConfigError(f"{self.group_size} members; the most is {MEMBERS_MAX}")
+
+    @property
+    def group_size(self) -> int:
+        """How many members the group has."""
+        return len(self.members) or self.size
+
+    def keys(self) -> Keyring | Unsealed:
+        """A fresh keyring with the secret, or UNSEALED if that was asked for."""
+        if self.secret is None:
+            if not self.insecure:
+                raise ConfigError(
+                    "no secret: pass secret= (make one with `semcast keys new`), or insecure=True "
+                    "to run in the clear on a network you trust"
+                )
+            return UNSEALED
+        if self.insecure:
+            raise ConfigError("both a secret and insecure=True; choose one")
+        material = self.secret.encode() if isinstance(self.secret, str) else self.secret
+        return Keyring(Secret(material))
+
+    def member_config(
+        self, members: int, path_mtu_bytes: int, flight_bytes_max: int = 1 << 62
+    ) -> MemberConfig:
+        """What the protocol is told, for a group of so many.
+
+        No more than `flight_bytes_max` are on their way at once: what receivers' sockets hold.
+        """
+        return MemberConfig(
+            reliability=self.reliability,
+            order=self.order,
+            purging=self.purging,
+            k=self.k,
+            f=min(self.f, max(members - 1, 0)),
+            deliver_own=self.deliver_own,
+            delivery_messages=self.delivery_messages,
+            delivery_bytes=self.delivery_bytes,
+            window_messages=self.window_messages,
+            window_bytes=min(
+                self.window_bytes, max(flight_bytes_max, self.message_bytes_max + 255)
+            ),
+            gossip_period_ns=round(self.gossip_period_ms * MS),
+            gossip_fanout=self.gossip_fanout,
+            gossip_messages=self.gossip_messages
+            or max(1, self.window_messages // _GOSSIPS_PER_WINDOW),
+            safety_rest_messages=self.safety_rest_messages,
+            nak_delay_ns=round(self.nak_delay_ms * MS),
+            join_delay_ns=round(self.join_delay_ms * MS),
+            bandwidth_bytes_s=self.bandwidth_bytes_s,
+            limits=Limits(path_mtu_bytes, self.message_bytes_max),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, **overrides: Any) -> "GroupConfig":
+        """From a TOML file whose keys are the settings; what is given here goes first."""
+        try:
+            found = tomllib.loads(Path(path).read_text())
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not TOML: {error}") from None
+        return configure(found | overrides, str(path))
+
+
+_AT_LEAST: Final = {
+    "size": 0,
+    "join_timeout_s": 0,
+    "port": 0,
+    "ttl": 0,
+    "path_mtu_bytes": 0,
+    "slow_after_ms": 0,
+    "evict_after_s": 0,
+    "metrics_port": 0,
+    "receive_buffer_bytes": 0,
+    "send_buffer_bytes": 0,
+}
+
+
+def check_name(name: str) -> None:
+    """Raises unless `name` can be the name of a member."""
+    if not 1 <= len(name.encode(errors="replace")) <= NAME_BYTES_MAX or not name.isprintable():
+        raise ConfigError(
+            f"member name {name[:NAME_BYTES_MAX]!r}; it needs 1 to {NAME_BYTES_MAX} bytes of "
+            "printable text"
+        )
+
+
+def configure(settings: Mapping[str, Any], where: str = "the arguments") -> GroupConfig:
+    """A configuration from names and values; values of the wrong type are an error, not a crash."""
+    known = {one.name for one in fields(GroupConfig)}
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise ConfigError(f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(known)}")
+    if "group" not in settings:
+        raise ConfigError(f"{where}: no group; say the name of the group to join")
+    checked = {name: _typed(name, value, where) for name, value in settings.items()}
+    return GroupConfig(**checked)
+
+
+def from_environment(
+    settings: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> GroupConfig:
+    """The settings, with what they leave open taken from SEMCAST_* variables.
+
+    SEMCAST_CONFIG names a TOML file, which comes last. Lists are separated by commas.
+    """
+    environment = os.environ if environment is None else environment
+    found: dict[str, Any] = {}
+    path = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    if path:
+        try:
+            found |= tomllib.loads(Path(path).read_text())
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"SEMCAST_CONFIG={path} cannot be read: {error}") from None
+    for one in fields(GroupConfig):
+        text = environment.get(ENVIRONMENT_PREFIX + one.name.upper())
+        if text is not None:
+            found[one.name] = _parsed(one.name, text)
+    return configure(found | dict(settings), "the arguments and SEMCAST_* variables")
+
+
+def changed(config: GroupConfig, **settings: Any) -> GroupConfig:
+    """The same but for these settings."""
+    return configure({one.name: getattr(config, one.name) for one in fields(config)} | settings)
+
+
+_TYPES: Final = typing.get_type_hints(GroupConfig)
+
+
+def _typed(name: str, value: Any, where: str) -> Any:
+    wanted = _TYPES[name]
+    if wanted == tuple[str, ...]:
+        if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
+            return tuple(value)
+    elif wanted is float:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(wanted, types.UnionType):
+        if isinstance(value, typing.get_args(wanted)):
+            return value
+    elif isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool)):
+        return value
+    shown = "a list of names" if wanted == tuple[str, ...] else getattr(wanted, "__name__", wanted)
+    raise ConfigError(f"{where}: {name} is {value!r}; it must be {shown}")
+
+
+def _parsed(name: str, text: str) -> Any:
+    wanted = _TYPES[name]
+    try:
+        if wanted == tuple[str, ...]:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if wanted is bool:
+            return {"1": True, "true": True, "0": False, "false": False}[text.lower()]
+        if wanted in (int, float):
+            return wanted(text)
+    except (KeyError, ValueError):
+        raise ConfigError(
+            f"{ENVIRONMENT_PREFIX}{name.upper()}={text!r} is not a {wanted}"
+        ) from None
+    return text

@@ -1,0 +1,219 @@
+"""Datagrams through sockets that are open already: lists of bytes in, lists of bytes out.
+
+Never blocks and raises nothing for what a network does: what the kernel has no room for is left
+to the caller, what it refuses is counted and gone, as if the network had lost it. Knows nothing of
+what is in a datagram, and does not filter out a member's own multicasts that come back to it.
+
+Not thread-safe: the caller holds a lock.
+"""
+
+import errno
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from semcast.errors import TransportError
+from semcast.live.address import BOOK_MAX, Address, SocketAddress, address_of, socket_address
+from semcast.live.offload import (
+    ANCILLARY_BYTES,
+    REFUSED,
+    Ancillary,
+    can_segment,
+    run_length,
+    segment_request,
+    split,
+)
+
+RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
+_FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
+_HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
+_RecvMsg: TypeAlias = Callable[[int, int], tuple[bytes, Ancillary, int, Any]]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a way of opening hands to its transport."""
+
+    sending: socket.socket  # sends everything, and receives unicast
+    receiving: tuple[socket.socket, ...]
+    family: socket.AddressFamily
+    path_mtu_bytes: int
+    receive_buffer_bytes: int
+    warnings: tuple[str, ...]
+
+
+class Transport(ABC):
+    """One member's way to the others."""
+
+    multicast: bool
+
+    def __init__(self, opened: Opened) -> None:
+        self.address: Address = address_of(opened.sending.getsockname())
+        self.path_mtu_bytes = opened.path_mtu_bytes
+        self.receive_buffer_bytes = opened.receive_buffer_bytes
+        self.warnings = opened.warnings
+        self.peers: list[Address] = []
+        # Whether runs of datagrams go out in one call; turned off for good if the kernel refuses.
+        self.segmenting = can_segment(opened.sending)
+        self.counters: dict[str, int] = dict.fromkeys(
+            (
+                "datagrams_in", "datagrams_out", "bytes_in", "bytes_out", "send_calls",
+                "receive_calls", "send_full", "send_errors", "send_too_large", "receive_errors",
+            ),
+            0,
+        )  # fmt: skip
+        self._family = opened.family
+        self._segment_bytes_max = opened.path_mtu_bytes - _HEADER_BYTES[opened.family]
+        self._sockets = (opened.sending, *opened.receiving)
+        self._sending = opened.sending
+        for sock in self._sockets:
+            sock.setblocking(False)
+        # Two orders, used in turn, so that a flood on one socket does not starve the other.
+        self._now: tuple[_RecvMsg, ...] = tuple(sock.recvmsg for sock in self._sockets)
+        self._next: tuple[_RecvMsg, ...] = self._now[::-1]
+        self._targets: dict[Address, SocketAddress] = {}
+        self._sources: dict[SocketAddress, Address] = {}
+        self._segment_request: tuple[int, Ancillary] = (0, [])
+
+    def filenos(self) -> tuple[int, ...]:
+        """What to wait on for reading."""
+        return tuple(sock.fileno() for sock in self._sockets)
+
+    @abstractmethod
+    def send_all(self, datagrams: list[bytes]) -> int:
+        """Send to the whole group; how many were taken, from the first on."""
+
+    def close(self) -> None:
+        for sock in self._sockets:
+            sock.close()
+
+    # -- receiving ---------------------------------------------------------------------------------
+
+    def receive(self, datagrams_max: int = 64) -> list[tuple[bytes, Address]]:
+        """What waits, without blocking. The last system call may bring a whole batch, so the list
+        can be longer than asked for by one batch less one (GRO stops at 128).
+        """
+        got: list[tuple[bytes, Address]] = []
+        calls = bytes_in = 0
+        plain = self._family == socket.AF_INET
+        self._now, self._next = self._next, self._now
+        for recvmsg in self._now:
+            while len(got) < datagrams_max:
+                try:
+                    data, ancillary, _, source = recvmsg(RECEIVE_BYTES_MAX, ANCILLARY_BYTES)
+                except BlockingIOError:
+                    break
+                except OSError:
+                    # Somebody's refusal that came back (ICMP), or the socket is closed. A call
+                    # takes one such error from the socket; the next sees what is behind it.
+                    self.counters["receive_errors"] += 1
+                    break
+                calls += 1
+                bytes_in += len(data)
+                if not plain:
+                    source = self._sources.get(source) or self._learn(source)
+                if ancillary:
+                    got += split(data, ancillary, source)
+                else:
+                    got.append((data, source))
+        if calls:
+            counters = self.counters
+            counters["receive_calls"] += calls
+            counters["datagrams_in"] += len(got)
+            counters["bytes_in"] += bytes_in
+        return got
+
+    def _learn(self, source: SocketAddress) -> Address:
+        if len(self._sources) >= BOOK_MAX:
+            self._sources.clear()
+        address = self._sources[source] = address_of(source)
+        return address
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def send(self, to: Address, datagrams: list[bytes]) -> int:
+        """How many were taken, from the first on. Fewer than given: the socket's buffer is full,
+        keep the rest and try again later.
+        """
+        start = 0
+        while start < len(datagrams):
+            end = start + self._run_length(datagrams, start)
+            start += self._send_run(to, datagrams[start:end])
+            if start < end:
+                break
+        return start
+
+    def _run_length(self, datagrams: list[bytes], start: int) -> int:
+        return run_length(datagrams, start, self._segment_bytes_max) if self.segmenting else 1
+
+    def _send_run(self, to: Address, run: list[bytes]) -> int:
+        target = self._targets.get(to) or self._target(to)
+        if target is None:
+            self.counters["send_errors"] += len(run)
+            return len(run)
+        if len(run) > 1:
+            taken = self._send_batch(target, run)
+            if taken is not None:
+                return taken
+        for at, datagram in enumerate(run):
+            if not self._send_one(target, datagram):
+                return at
+        return len(run)
+
+    def _send_batch(self, target: SocketAddress, run: list[bytes]) -> int | None:
+        """All or none of a run in one call; None: it has to be tried one by one."""
+        size = len(run[0])
+        if self._segment_request[0] != size:
+            self._segment_request = (size, segment_request(size))
+        counters = self.counters
+        counters["send_calls"] += 1
+        try:
+            taken_bytes = self._sending.sendmsg(run, self._segment_request[1], 0, target)
+        except OSError as error:
+            if error.errno in _FULL:
+                counters["send_full"] += 1
+                return 0
+            if error.errno in REFUSED:
+                self.segmenting = False
+            return None
+        counters["datagrams_out"] += len(run)
+        counters["bytes_out"] += taken_bytes
+        return len(run)
+
+    def _send_one(self, target: SocketAddress, datagram: bytes) -> bool:
+        """False if there is no room; what is refused for another reason is counted and gone."""
+        counters = self.counters
+        # A refusal that came back for an earlier datagram (ICMP) is reported instead of sending
+        # this one, so this one deserves a second try.
+        for _ in range(2):
+            counters["send_calls"] += 1
+            try:
+                self._sending.sendto(datagram, target)
+            except OSError as error:
+                if error.errno in _FULL:
+                    counters["send_full"] += 1
+                    return False
+                counters["send_errors"] += 1
+                if error.errno == errno.EMSGSIZE:
+                    counters["send_too_large"] += 1
+                if error.errno != errno.ECONNREFUSED:
+                    self._targets.clear()  # the interface may have come back under another number
+                    return True
+            else:
+                counters["datagrams_out"] += 1
+                counters["bytes_out"] += len(datagram)
+                return True
+        return True
+
+    def _target(self, to: Address) -> SocketAddress | None:
+        """Look an address up, and remember it; None if a socket of our family cannot reach it."""
+        if len(self._targets) >= BOOK_MAX:
+            self._targets.clear()
+        try:
+            target = socket_address(to, self._family)
+        except TransportError:
+            return None
+        self._targets[to] = target
+        return target

@@ -1,0 +1,139 @@
+"""What both faces of a group share: who is there, what happened, how it is going, leaving.
+
+An engine goes in. Knows neither how callers wait (`aio`, `blocking`) nor how messages travel.
+"""
+
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from semcast.errors import ConfigError
+from semcast.ids import Source
+from semcast.live import joining
+from semcast.live.config import GroupConfig, changed, from_environment
+from semcast.live.engine import FOREVER, Engine
+from semcast.live.health import Event, Health, MemberView
+from semcast.protocol.observer import Observer
+from semcast.wire.keys import KeyInfo, Keyring
+
+log: Final = logging.getLogger("semcast")
+
+
+class BaseGroup:
+    """A member of a group; use `semcast.join` or `semcast.blocking.join`."""
+
+    def __init__(
+        self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
+    ) -> None:
+        self.config: Final = config
+        self._engine: Final[Engine] = joining.start(config, observer)
+        self._listeners: Final[list[Callable[[Event], None]]] = []
+        self._health: Final = Health(self._engine.session, self._tell)
+        self._engine.on_turn = self._health.on_turn
+        # A group that nobody holds any more leaves, so that others do not wait for it.
+        self._finalizer: Final = weakref.finalize(self, self._engine.stop)
+
+    @property
+    def name(self) -> str:
+        """What this member is called."""
+        return self.config.name
+
+    @property
+    def view(self) -> list[MemberView]:
+        """Who is in the group and how each of them is doing, as far as this member knows."""
+        with self._engine.lock:
+            return self._health.views()
+
+    def stats(self) -> dict[str, float]:
+        """Counters and gauges of this member; the names say the units."""
+        engine = self._engine
+        with engine.lock:
+            session = engine.session
+            found: dict[str, float] = {}
+            if session.member is not None:
+                found |= session.member.stats()
+            found |= session.transport.counters
+            found["datagrams_opened"] = session.opener.opened
+            found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
+            found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
+            found["path_mtu_bytes"] = session.transport.path_mtu_bytes
+            found["multicast_transport"] = int(session.transport.multicast)
+            return found
+
+    def past_events(self) -> list[Event]:
+        """What happened to the group lately, oldest first; only so many are remembered."""
+        with self._engine.lock:
+            return list(self._health.events)
+
+    @property
+    def closed(self) -> bool:
+        """Whether this member has left or was put out."""
+        return self._engine.session.ended is not None
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def install_key(self, key_id: int, secret: bytes | str) -> bool:
+        """Open datagrams sealed with this secret too; False if it was installed already."""
+        material = secret.encode() if isinstance(secret, str) else secret
+        with self._engine.lock:
+            return self._keyring().install(key_id, material)
+
+    def use_key(self, key_id: int) -> None:
+        """Seal with this key from now on; every member must have installed it before."""
+        with self._engine.lock:
+            self._keyring().use(key_id)
+
+    def remove_key(self, key_id: int) -> bool:
+        """Open nothing sealed with this key any more; False if it was not installed."""
+        with self._engine.lock:
+            return self._keyring().remove(key_id)
+
+    def keys(self) -> tuple[KeyInfo, ...]:
+        """The installed keys, by fingerprint."""
+        with self._engine.lock:
+            return self._keyring().list()
+
+    def _keyring(self) -> Keyring:
+        keys = self._engine.session.keys
+        if not isinstance(keys, Keyring):
+            raise ConfigError("this group is not sealed, so there are no keys to change")
+        return keys
+
+    # -- small parts -------------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        level = logging.INFO if event.kind in _FINE else logging.WARNING
+        log.log(level, "%s: %s", self.config.group, event.text, extra={"semcast": asdict(event)})
+        for listener in list(self._listeners):
+            listener(event)
+
+    def _until_ns(self, timeout: float | None) -> int:
+        return FOREVER if timeout is None else self._engine.now_ns() + round(timeout * 1e9)
+
+    def _all_stable(self) -> bool:
+        session = self._engine.session
+        if session.ended is not None:
+            raise session.ended
+        return session.member is not None and session.member.all_stable()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self._engine.session.roster.members)} members"
+        return f"<{type(self).__name__} {self.config.name!r} in {self.config.group!r}: {state}>"
+
+
+_FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
+
+
+def as_config(
+    group: str, config: GroupConfig | str | os.PathLike[str] | None, settings: Any
+) -> GroupConfig:
+    """The configuration that the arguments of `join` describe."""
+    if config is None:
+        return from_environment({"group": group} | settings)
+    if isinstance(config, GroupConfig):
+        return changed(config, group=group, **settings)
+    return GroupConfig.load(Path(config), group=group, **settings)

@@ -1,0 +1,231 @@
+"""Health: how members are doing, and who stands in the way.
+
+What this member sees of itself goes out with every hello; what others say of themselves comes in.
+Members that are slow, silent, back or gone become events, for applications and operators. Slow is
+not dead: nobody is put out unless the configuration says after how long. Called in every turn of
+the engine, with its lock held.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from semcast.live.roster import Peer
+from semcast.live.session import HELLO_NS, Session
+
+PERIOD_NS: Final = 100_000_000
+# A member that nothing was heard of for so long is silent: paused, cut off or dead.
+SILENT_NS: Final = 4 * HELLO_NS
+EVENTS_MAX: Final = 1024
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to the group. Numbers that do not apply are 0."""
+
+    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, warning
+    kind: str
+    # Whom it is about.
+    member: str
+    time_ns: int
+    text: str
+    # Of slow members: since when, how many messages and how much time behind, and the share of
+    # what came that was purged there.
+    since_ns: int = 0
+    behind_messages: int = 0
+    behind_ms: float = 0.0
+    purge_ratio: float = 0.0
+
+
+@dataclass(frozen=True)
+class MemberView:
+    """One member, as this one sees it."""
+
+    name: str
+    # here, silent, left, evicted, or unknown: never heard of.
+    state: str
+    slow: bool
+    since_ns: int
+    address: str
+    held_messages: int
+    behind_ms: float
+    delivered_messages: int
+    purge_ratio: float
+    sent_messages: int
+
+
+class Health:
+    """Watches a session."""
+
+    def __init__(self, session: Session, tell: Callable[[Event], None]) -> None:
+        self._session: Final = session
+        self._tell: Final = tell
+        self._next_ns = 0
+        self._blocked_ns = -1
+        self._blocked_told = False
+        # By member: since when it is in that state.
+        self._slow: Final[dict[int, int]] = {}
+        self._silent: Final[dict[int, int]] = {}
+        self._gone: Final[dict[int, str]] = {}
+        self._lives: Final[dict[int, int]] = {}
+        self.events: Final[deque[Event]] = deque(maxlen=EVENTS_MAX)
+
+    def on_turn(self, now_ns: int) -> None:
+        """Now and then, look at everybody."""
+        if now_ns < self._next_ns or self._session.member is None:
+            return
+        self._next_ns = now_ns + PERIOD_NS
+        self._look_at_own(now_ns)
+        for peer in self._session.roster.peers.values():
+            self._look_at(peer, now_ns)
+        if self._session.config.evict_after_s > 0 and self._blocked_ns >= 0:
+            self._evict(now_ns)
+
+    def _look_at_own(self, now_ns: int) -> None:
+        session, member = self._session, self._session.member
+        assert member is not None
+        stats = member.stats()
+        oldest = member.oldest()
+        session.status = {
+            "sent": stats["multicast"],
+            "delivered": stats["delivered"],
+            "purged": stats["purged_delivery"],
+            "held": stats["delivery_held"],
+            "room": session.config.delivery_messages,
+            "behind_ms": 0.0 if oldest is None else max(0.0, (now_ns - int(oldest.sent_ns)) / 1e6),
+        }
+        blocked = member.blocked and not member.can_multicast()
+        patience_ns = round(session.config.slow_after_ms * 1e6)
+        if blocked and self._blocked_ns < 0:
+            self._blocked_ns = now_ns
+        if blocked and not self._blocked_told and now_ns - self._blocked_ns >= patience_ns:
+            self._blocked_told = True
+            waiting = ", ".join(self._in_the_way()) or "somebody who has not said so yet"
+            self._say("blocked", session.config.name, now_ns, f"no room to send; for {waiting}")
+        elif not blocked and self._blocked_ns >= 0:
+            text = f"room again after {(now_ns - self._blocked_ns) / 1e6:.0f} ms"
+            self._blocked_ns = -1
+            if self._blocked_told:
+                self._say("unblocked", session.config.name, now_ns, text)
+            self._blocked_told = False
+
+    def _look_at(self, peer: Peer, now_ns: int) -> None:
+        roster = self._session.roster
+        last = self._lives.setdefault(peer.id, peer.incarnation)
+        if peer.incarnation > last:
+            self._lives[peer.id] = peer.incarnation
+            self._gone.pop(peer.id, None)
+            self._say("restarted", peer.name, now_ns, f"{peer.name} is back in another life")
+        if roster.gone(peer.id):
+            if peer.id not in self._gone:
+                kind = "evicted" if peer.id in roster.evicted else "left"
+                self._gone[peer.id] = kind
+                self._say(kind, peer.name, now_ns, f"{peer.name} {_GONE[kind]}")
+            self._slow.pop(peer.id, None)
+            self._silent.pop(peer.id, None)
+            return
+        self._look_at_silence(peer, now_ns)
+        self._look_at_speed(peer, now_ns)
+
+    def _look_at_silence(self, peer: Peer, now_ns: int) -> None:
+        silent = now_ns - peer.heard_ns > SILENT_NS
+        if silent and peer.id not in self._silent:
+            self._silent[peer.id] = peer.heard_ns
+            text = f"nothing heard of {peer.name} for {(now_ns - peer.heard_ns) / 1e9:.1f} s"
+            self._say("silent", peer.name, now_ns, text, peer.heard_ns)
+        elif not silent and peer.id in self._silent:
+            since_ns = self._silent.pop(peer.id)
+            text = f"{peer.name} is heard of again after {(now_ns - since_ns) / 1e9:.1f} s"
+            self._say("back", peer.name, now_ns, text, since_ns)
+
+    def _look_at_speed(self, peer: Peer, now_ns: int) -> None:
+        held = peer.status.get("held", 0)
+        behind_ms = peer.status.get("behind_ms", 0.0)
+        slow = behind_ms > self._session.config.slow_after_ms
+        if slow and peer.id not in self._slow:
+            self._slow[peer.id] = now_ns
+            ratio = purge_ratio(peer)
+            text = (
+                f"{peer.name} is slow: {held:.0f} messages and {behind_ms:.0f} ms behind, "
+                f"{ratio:.0%} of what came was replaced before it was taken"
+            )
+            self._say("slow", peer.name, now_ns, text, now_ns, int(held), behind_ms, ratio)
+        elif not slow and peer.id in self._slow:
+            since_ns = self._slow.pop(peer.id)
+            text = f"{peer.name} keeps up again, after {(now_ns - since_ns) / 1e9:.1f} s"
+            self._say("recovered", peer.name, now_ns, text, since_ns)
+
+    def _in_the_way(self) -> list[str]:
+        return [self._session.roster.name_of(one) for one in {**self._slow, **self._silent}]
+
+    def _evict(self, now_ns: int) -> None:
+        """Put out whoever was slow or silent for too long, now that it stands in the way."""
+        limit_ns = round(self._session.config.evict_after_s * 1e9)
+        if now_ns - self._blocked_ns < limit_ns:
+            return
+        for member, since_ns in {**self._slow, **self._silent}.items():
+            if now_ns - since_ns >= limit_ns:
+                self._session.evict(member, now_ns)
+
+    def views(self) -> list[MemberView]:
+        """All members, as this one sees them; its own first."""
+        session, roster = self._session, self._session.roster
+        own = Peer(
+            roster.me, roster.name, roster.incarnation, session.transport.address, 0,
+            status=session.status,
+        )  # fmt: skip
+        found = [self._view(own, "here")]
+        for member in roster.members:
+            peer = roster.peers.get(member)
+            if member == roster.me:
+                continue
+            if peer is None:
+                peer = Peer(member, roster.name_of(member), 0, ("", 0), 0)
+                found.append(self._view(peer, "unknown"))
+            else:
+                state = self._gone.get(member) or ("silent" if member in self._silent else "here")
+                found.append(self._view(peer, state))
+        return found
+
+    def _view(self, peer: Peer, state: str) -> MemberView:
+        since_ns = self._slow.get(peer.id, self._silent.get(peer.id, 0))
+        return MemberView(
+            name=peer.name,
+            state=state,
+            slow=peer.id in self._slow,
+            since_ns=since_ns,
+            address=f"{peer.address[0]} port {peer.address[1]}" if peer.address[1] else "",
+            held_messages=int(peer.status.get("held", 0)),
+            behind_ms=float(peer.status.get("behind_ms", 0.0)),
+            delivered_messages=int(peer.status.get("delivered", 0)),
+            purge_ratio=purge_ratio(peer),
+            sent_messages=int(peer.status.get("sent", 0)),
+        )
+
+    def _say(
+        self,
+        kind: str,
+        member: str,
+        now_ns: int,
+        text: str,
+        since_ns: int = 0,
+        behind_messages: int = 0,
+        behind_ms: float = 0.0,
+        ratio: float = 0.0,
+    ) -> None:
+        event = Event(kind, member, now_ns, text, since_ns, behind_messages, behind_ms, ratio)
+        self.events.append(event)
+        self._tell(event)
+
+
+_GONE: Final = {
+    "evicted": "was put out: it stood in the way for too long",
+    "left": "left",
+}
+
+
+def purge_ratio(peer: Peer) -> float:
+    """The share of what a member dealt with that was replaced before its application took it."""
+    purged, delivered = peer.status.get("purged", 0), peer.status.get("delivered", 0)
+    return purged / (purged + delivered) if purged + delivered > 0 else 0.0

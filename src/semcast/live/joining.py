@@ -1,0 +1,141 @@
+"""Joining: a configuration in, a running engine in a complete group out.
+
+Opens the transport, looks up peers, waits until all members have found each other, and says why if
+they have not. The way back, leaving, is the engine's.
+"""
+
+import atexit
+import logging
+import os
+import random
+import secrets
+import socket
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from semcast.errors import ConfigError, GroupClosedError, TransportError
+from semcast.ids import Source
+from semcast.live.address import Address, address_of
+from semcast.live.config import GroupConfig
+from semcast.live.engine import Engine
+from semcast.live.session import Session
+from semcast.live.transport import TransportSettings, open_transport
+from semcast.protocol.observer import Observer
+from semcast.wire.keys import group_id
+
+log: Final = logging.getLogger("semcast")
+
+# Engines of this process: a forked child must not touch its parent's members.
+_engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+
+
+def start(
+    config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
+) -> Engine:
+    """Open the network and begin to look for the others."""
+    transport = open_transport(transport_settings(config))
+    try:
+        seeds = resolve(config.peers, config.ipv6)
+        for warning in transport.warnings:
+            log.warning("%s", warning)
+        session = Session(
+            config,
+            transport,
+            seeds,
+            # Later lives have larger numbers; if the clock was set back, others will tell.
+            time.time_ns(),
+            random.Random(secrets.randbits(64)),
+            observer,
+        )
+        transport.peers = []
+        engine = Engine(session)
+    except BaseException:
+        transport.close()
+        raise
+    _engines.add(engine)
+    engine.start()
+    return engine
+
+
+def wait_complete(engine: Engine) -> None:
+    """Until all members are there; raises and leaves if they are not in time."""
+    config = engine.session.config
+    until_ns = engine.now_ns() + round(config.join_timeout_s * 1e9)
+    try:
+        complete = engine.wait_for(lambda: engine.session.member is not None, until_ns)
+    except BaseException:
+        engine.stop()
+        raise
+    if not complete:
+        error = incomplete(engine.session)
+        engine.stop()
+        raise error
+
+
+def incomplete(session: Session) -> GroupClosedError:
+    """Why the group did not come together, and what to look at."""
+    config = session.config
+    refused = {reason: count for reason, count in session.opener.refused.items() if count}
+    if refused.keys() & {"key", "tag", "suite"}:
+        hint = "; datagrams came that do not open: do all members have the same secret?"
+    elif session.roster.strangers:
+        hint = f"; others are here that are not members: {', '.join(session.roster.strangers.values())}"
+    elif session.transport.multicast:
+        hint = "; `semcast doctor` tells whether multicast reaches this machine"
+    else:
+        hint = "; are the addresses in peers= right, and is UDP let through?"
+    return GroupClosedError(
+        f"group {config.group!r} is not complete after {config.join_timeout_s:g} s: "
+        f"{session.roster.missing()}{hint}"
+    )
+
+
+def transport_settings(config: GroupConfig) -> TransportSettings:
+    """What the transport is told."""
+    return TransportSettings(
+        kind=config.transport,
+        group_address=config.group_address,
+        port=config.port,
+        host=config.host,
+        interface=config.interface,
+        ttl=config.ttl,
+        receive_buffer_bytes=config.receive_buffer_bytes,
+        send_buffer_bytes=config.send_buffer_bytes,
+        path_mtu_bytes=config.path_mtu_bytes,
+        ipv6=config.ipv6,
+        group_id=group_id(config.group),
+    )
+
+
+def resolve(peers: Iterable[str], ipv6: bool) -> list[Address]:
+    """The addresses of peers given as host:port or [host]:port; names may have several."""
+    found: list[Address] = []
+    family = socket.AF_INET6 if ipv6 else socket.AF_INET
+    for peer in peers:
+        host, _, port = peer.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
+            raise ConfigError(f"peer {peer!r}; say host:port, for instance 10.0.0.7:7400")
+        try:
+            answers = socket.getaddrinfo(host.strip("[]"), int(port), family, socket.SOCK_DGRAM)
+        except OSError as error:
+            raise TransportError(f"peer {peer!r} has no address: {error.strerror}") from None
+        found += [address_of(answer[4]) for answer in answers]  # type: ignore[arg-type]
+    return list(dict.fromkeys(found))
+
+
+def _after_fork() -> None:
+    for engine in list(_engines):
+        engine.after_fork()
+    _engines.clear()
+
+
+def _at_exit() -> None:
+    for engine in list(_engines):
+        engine.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -1,0 +1,159 @@
+"""UDP multicast: one datagram out, and every member gets it.
+
+One socket, on a port of its own at the interface's address, sends everything and receives unicast;
+a second one, bound to the group's address and port, receives what is sent to all. So the source of
+every datagram is where its sender can be answered.
+"""
+
+import socket
+import struct
+from contextlib import suppress
+from typing import Final
+
+from semcast.errors import TransportError
+from semcast.live.address import (
+    Address,
+    family_of,
+    group_host,
+    group_port,
+    is_loopback,
+    is_multicast,
+    socket_address,
+)
+from semcast.live.datagrams import Opened, Transport
+from semcast.live.interfaces import Interface, find_interface
+from semcast.live.opening import opening
+from semcast.live.refusal import IPV6_LOOPBACK_ADVICE, refused
+from semcast.live.settings import TransportSettings
+
+_IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29  # Linux
+
+
+class MulticastTransport(Transport):
+    multicast = True
+
+    def __init__(self, opened: Opened, group: Address) -> None:
+        super().__init__(opened)
+        self.group: Final = group
+
+    def send_all(self, datagrams: list[bytes]) -> int:
+        return self.send(self.group, datagrams)
+
+
+def open_multicast(settings: TransportSettings) -> MulticastTransport:
+    group = group_of(settings)
+    family = family_of(group[0])
+    interface = interface_of(settings, group[0])
+    with opening(settings, family) as sockets:
+        sending = sockets.bind((interface.host, 0))
+        sockets.fit_send_buffer(sending)
+        send_through(sending, interface, group, settings.ttl)
+        listening = sockets.bind(_heard_at(group, family), shared=True)
+        join_group(listening, interface, group[0])
+        opened = Opened(
+            sending,
+            (listening,),
+            family,
+            settings.path_mtu_bytes or interface.carries_bytes,
+            sockets.receive_buffer_bytes,
+            sockets.warnings,
+        )
+        return MulticastTransport(opened, group)
+
+
+def group_of(settings: TransportSettings) -> Address:
+    """Where the group meets: as configured, else derived from its id."""
+    host = settings.group_address or group_host(settings.group_id, settings.uses_ipv6)
+    family_of(host)
+    if not is_multicast(host):
+        raise TransportError(
+            f"{host} is no multicast address; take one of 239.0.0.0/8 or ff15::/16, or none"
+        )
+    return host, settings.port or group_port(settings.group_id)
+
+
+def interface_of(settings: TransportSettings, towards: str) -> Interface:
+    wanted = settings.interface
+    if not wanted and settings.host not in ("", "0.0.0.0", "::"):
+        family_of(settings.host)  # a name would be taken for an interface's
+        wanted = settings.host
+    return find_interface(wanted, family_of(towards), towards)
+
+
+def send_through(sock: socket.socket, interface: Interface, group: Address, ttl: int) -> None:
+    """Multicasts leave by this interface, come back to this machine, and go `ttl` hops far."""
+    try:
+        if sock.family == socket.AF_INET:
+            chosen = struct.pack(
+                "=4s4si", bytes(4), socket.inet_aton(interface.host), interface.index
+            )
+            if interface.index == 0:
+                chosen = socket.inet_aton(interface.host)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, chosen)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
+        else:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface.index)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, ttl)
+        _require_route(interface, group)
+    except OSError as error:
+        advice = IPV6_LOOPBACK_ADVICE if ":" in group[0] and is_loopback(interface.host) else ""
+        raise refused(
+            f"cannot multicast to {group[0]} on {interface.name}", error, advice
+        ) from None
+
+
+def _require_route(interface: Interface, group: Address) -> None:
+    """Ask for the route now, with a socket of its own; else only the first send finds out."""
+    family = family_of(group[0])
+    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+        if family == socket.AF_INET6:
+            asking.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface.index)
+        else:
+            asking.setsockopt(
+                socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface.host)
+            )
+        asking.connect(socket_address(group, family))
+
+
+def join_group(sock: socket.socket, interface: Interface, host: str) -> None:
+    """Hear the group on this interface, and nothing that other sockets have joined."""
+    try:
+        if sock.family == socket.AF_INET:
+            joined = socket.inet_aton(host) + socket.inet_aton(interface.host)
+            if interface.index:
+                joined += struct.pack("=i", interface.index)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
+            _hear_only_joined(sock, socket.IPPROTO_IP, _IP_MULTICAST_ALL)
+        else:
+            joined = socket.inet_pton(socket.AF_INET6, host) + struct.pack("=I", interface.index)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
+            _hear_only_joined(sock, socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL)
+            _hear_only_interface(sock, interface.name)
+    except OSError as error:
+        raise refused(f"cannot join {host} on {interface.name}", error) from None
+
+
+def _hear_only_joined(sock: socket.socket, level: int, option: int) -> None:
+    if not hasattr(socket, "AF_NETLINK"):
+        return  # these numbers mean something else on other systems
+    # IPv6 has it since 4.20; without it, binding to the group's address does most of the same.
+    with suppress(OSError):
+        sock.setsockopt(level, option, 0)
+
+
+def _hear_only_interface(sock: socket.socket, name: str) -> None:
+    """For IPv6, Linux compares the group's address only: a group that two members of one machine
+    joined on two interfaces would be heard by both on both. (Anybody may ask this since 5.7.)
+    """
+    if name and hasattr(socket, "SO_BINDTODEVICE"):
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name.encode())
+
+
+def _heard_at(group: Address, family: socket.AddressFamily) -> Address:
+    """Unix binds a socket to a group's address, so that other groups on its port stay out."""
+    if hasattr(socket, "AF_UNIX"):
+        return group
+    return ("0.0.0.0" if family == socket.AF_INET else "::"), group[1]

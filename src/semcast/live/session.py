@@ -1,0 +1,282 @@
+"""One member in the real world, without its threads: datagrams in, datagrams out, when told to.
+
+A session owns the transport, the seals, the roster and, once the group is complete, the member. It
+only translates: what a member wants is done as the simulated world does it. Whoever calls holds a
+lock; the session starts no thread, reads no clock and never blocks.
+"""
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from semcast.errors import GroupClosedError, RemoteProtocolError
+from semcast.ids import Source
+from semcast.live.address import Address
+from semcast.live.config import SUITES, GroupConfig
+from semcast.live.datagrams import Transport
+from semcast.live.roster import Roster
+from semcast.protocol.member import Member
+from semcast.protocol.observer import Observer
+from semcast.protocol.outbox import EVERYBODY
+from semcast.wire.keys import Keyring, Unsealed, group_id
+from semcast.wire.note import decode_note, encode_note, is_note
+from semcast.wire.seal import Opener, Sealer
+
+# How often hellos go out: while members look for each other, and afterwards.
+SEEKING_NS: Final = 50_000_000
+HELLO_NS: Final = 500_000_000
+# Datagrams that the socket had no room for wait so long until they are tried again.
+RETRY_NS: Final = 200_000
+# Where a datagram's source stands in its header; see wire/header.py.
+_SOURCE_AT: Final = slice(12, 28)
+# Addresses that hellos are sent to although nobody answered from there yet.
+_SEEDS_MAX: Final = 256
+
+# What a session answers to questions of another kind than hellos.
+Handler = Callable[[Mapping[str, Any], Source, Address], None]
+
+
+class Session:
+    """One member's part in a group."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        transport: Transport,
+        seeds: list[Address],
+        incarnation: int,
+        stream: random.Random,
+        observer: Callable[[Source], Observer | None] = lambda _: None,
+    ) -> None:
+        """`incarnation` is larger than that of any former life, as far as is known here."""
+        self.config: Final = config
+        self.transport: Final = transport
+        self.keys: Final[Keyring | Unsealed] = config.keys()
+        self.group_id: Final = group_id(config.group)
+        self.roster: Final = Roster(config.name, incarnation, config.members, config.size)
+        self.opener: Final = Opener(self.group_id, self.keys)
+        self.member: Member | None = None
+        # Told with every hello; the owner keeps it up to date.
+        self.status: dict[str, float] = {}
+        # By their "kind", what to do with notes that are not hellos.
+        self.handlers: Final[dict[str, Handler]] = {}
+        # Why this member can go on no longer, if so.
+        self.ended: Exception | None = None
+        self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
+        self._stream: Final = stream
+        self._observer: Final = observer
+        self._removed: Final[set[int]] = set()
+        self._hello_ns = 0
+        # Sealed datagrams that found no room, by destination; None is everybody.
+        self._unsent: list[tuple[Address | None, list[bytes]]] = []
+        self._retry_ns = -1
+        self._begin(incarnation)
+
+    def _begin(self, incarnation: int) -> None:
+        self.me = Source(self.roster.me, incarnation)
+        self.me.name = self.config.name
+        self.roster.incarnation = incarnation
+        self._sealer = Sealer(self.group_id, self.me, self.keys, SUITES[self.config.suite])
+        sample = self._sealer.seal(b"")
+        self._mine = sample[_SOURCE_AT]
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def on_readable(self, now_ns: int, datagrams_max: int = 64) -> int:
+        """Take what waits in the sockets; says how many datagrams there were."""
+        received = self.transport.receive(datagrams_max)
+        open_one, mine = self.opener.open, self._mine
+        for datagram, address in received:
+            if datagram[_SOURCE_AT] == mine:
+                continue  # our own multicast has come back
+            try:
+                opened = open_one(datagram)
+                frames, source = opened.frames, opened.header.source
+                if is_note(frames):
+                    self._on_note(decode_note(frames), source, address, now_ns)
+                elif self.member is not None:
+                    self.member.receive(frames, source, now_ns)
+            except RemoteProtocolError as error:
+                self.refused(error)
+        return len(received)
+
+    def refused(self, error: RemoteProtocolError) -> None:
+        """A datagram made no sense; the opener counted it. For owners that want to log."""
+
+    def on_timer(self, now_ns: int) -> None:
+        """Whatever is due by now."""
+        if self.member is not None and self.member.next_deadline_ns() <= now_ns:
+            self.member.on_timer(now_ns)
+        if now_ns >= self._hello_ns:
+            self.say_hello(now_ns)
+
+    def next_deadline_ns(self) -> int:
+        """When to call `on_timer` and `flush` at the latest."""
+        soonest = self._hello_ns
+        if self.member is not None:
+            soonest = min(soonest, self.member.next_deadline_ns())
+        if self._retry_ns >= 0:
+            soonest = min(soonest, self._retry_ns)
+        return soonest
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def flush(self, now_ns: int) -> None:
+        """Send what the member wants sent, as far as the sockets have room."""
+        if self._unsent:
+            if now_ns < self._retry_ns:
+                return
+            waiting, self._unsent, self._retry_ns = self._unsent, [], -1
+            for to, datagrams in waiting:
+                self._send(to, datagrams, now_ns)
+            if self._unsent:
+                return
+        if self.member is None:
+            return
+        seal = self._sealer.seal
+        everybody: list[bytes] = []
+        for outgoing in self.member.datagrams(now_ns):
+            if outgoing.to == EVERYBODY:
+                everybody.append(seal(outgoing.frames))
+                continue
+            address = self.roster.address_of(outgoing.to)
+            if address is not None:
+                self._send(address, [seal(outgoing.frames)], now_ns)
+        if everybody:
+            self._send(None, everybody, now_ns)
+
+    @property
+    def congested(self) -> bool:
+        """Whether datagrams wait because the sockets are full."""
+        return bool(self._unsent)
+
+    def _send(self, to: Address | None, datagrams: list[bytes], now_ns: int) -> None:
+        if to is None:
+            taken = self.transport.send_all(datagrams)
+        else:
+            taken = self.transport.send(to, datagrams)
+        if taken < len(datagrams):
+            self._unsent.append((to, datagrams[taken:]))
+            self._retry_ns = now_ns + RETRY_NS
+
+    # -- notes -------------------------------------------------------------------------------------
+
+    def say_hello(self, now_ns: int) -> None:
+        """Tell everybody that this member is there, and how it is doing."""
+        seeking = self.member is None or not self.roster.complete
+        self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
+        datagram = self._sealer.seal(encode_note(self.roster.hello(self.status)))
+        self.transport.send_all([datagram])
+        if seeking or not self.transport.multicast:
+            known = (
+                set(self.roster.addresses())
+                if self.transport.multicast
+                else set(self.transport.peers)
+            )
+            for seed in self._seeds:
+                if seed not in known:
+                    self.transport.send(seed, [datagram])
+
+    def send_note(self, note: Mapping[str, Any], to: Address | None) -> None:
+        """A note for one address, or for everybody; it may be lost, as any datagram."""
+        frames = encode_note(json.dumps(note, separators=(",", ":")).encode())
+        datagram = self._sealer.seal(frames)
+        if to is None:
+            self.transport.send_all([datagram])
+        else:
+            self.transport.send(to, [datagram])
+
+    def _on_note(self, note: bytes, source: Source, address: Address, now_ns: int) -> None:
+        try:
+            said = json.loads(note)
+        except ValueError:
+            raise RemoteProtocolError("note that is not JSON") from None
+        if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+            raise RemoteProtocolError("note without a kind")
+        if said["kind"] != "hello":
+            handler = self.handlers.get(said["kind"])
+            if handler is not None:
+                handler(said, source, address)
+            return
+        new = self.roster.on_hello(said, source.sender, source.incarnation, address, now_ns)
+        for one in new:
+            if len(self._seeds) < _SEEDS_MAX:
+                self._seeds[one] = None
+        self._on_roster(source, now_ns)
+
+    def _on_roster(self, teller: Source, now_ns: int) -> None:
+        """The roster may have changed: begin, name those that are new, let go those that left."""
+        roster = self.roster
+        self.transport.peers = roster.addresses()
+        if self.member is None:
+            if roster.former_incarnation >= self.me.incarnation:
+                # The clock went back since the former life, or somebody has our name.
+                self._begin(roster.former_incarnation + 1)
+            if roster.complete:
+                self._complete(now_ns)
+            return
+        if teller.sender in roster.peers:
+            self.member.name(teller, roster.name_of(teller.sender))
+        if roster.evicted.get(roster.me, -1) >= self.me.incarnation and self.ended is None:
+            self.ended = GroupClosedError(
+                f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
+                "way for longer than evict_after_s; join again"
+            )
+        self._remove_and_restore(now_ns)
+
+    def _remove_and_restore(self, now_ns: int) -> None:
+        assert self.member is not None
+        for member in self.roster.members:
+            if member == self.roster.me:
+                continue
+            if self.roster.gone(member) and member not in self._removed:
+                self._removed.add(member)
+                self.member.remove(member, now_ns)
+            elif not self.roster.gone(member) and member in self._removed:
+                self._removed.discard(member)
+                self.member.restore(member)
+
+    def _complete(self, now_ns: int) -> None:
+        """All members are known and agree: the protocol begins."""
+        roster = self.roster
+        limits = self.config.member_config(
+            len(roster.members),
+            self.transport.path_mtu_bytes,
+            self.transport.receive_buffer_bytes // 2,
+        )
+        self.member = Member(
+            limits,
+            self.me,
+            list(roster.members),
+            self._stream,
+            self._observer(self.me),
+            joining=roster.former_incarnation >= 0,
+        )
+        for peer in roster.peers.values():
+            if peer.id in roster.members:
+                self.member.name(Source(peer.id, peer.incarnation), peer.name)
+        self._remove_and_restore(now_ns)
+        self.say_hello(now_ns)
+
+    def evict(self, member: int, now_ns: int) -> None:
+        """Put a member out of the group, for everybody."""
+        peer = self.roster.peers.get(member)
+        self.roster.evicted[member] = 0 if peer is None else peer.incarnation
+        self._on_roster(self.me, now_ns)
+        self.say_hello(now_ns)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def leave(self, now_ns: int) -> None:
+        """Tell the others not to wait for this member any more. Nothing can be sent after it."""
+        if self.ended is None:
+            self.ended = GroupClosedError(f"{self.config.name} has left {self.config.group!r}")
+        self.flush(now_ns)
+        self.roster.left[self.roster.me] = self.me.incarnation
+        for _ in range(3):  # it may be lost; if all are, others wait until they give up
+            self.say_hello(now_ns)
+
+    def close(self) -> None:
+        """Let go of the sockets."""
+        self.transport.close()

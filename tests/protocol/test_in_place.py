@@ -1,0 +1,164 @@
+"""In place, a message takes the position of the foremost one that it replaces."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.protocol.making import A, B, bid, left, over, plain, seqs
+from tests.protocol.naive import stream_of
+from tests.protocol.test_buffer_scaling import DEEP, SHALLOW, assert_no_dearer
+
+from semcast.errors import ConfigError
+from semcast.obsolescence import Tagger
+from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
+from semcast.protocol.in_place import SKIPPED_MAX, newest_skipped
+from semcast.testing import streams
+from semcast.wire.message import Message
+
+EAGER = Purging.EAGER
+
+
+def in_place(messages_max: int = 100, record: bool = False) -> PurgingBuffer:
+    return PurgingBuffer(BufferConfig(messages_max, in_place=True), record=record)
+
+
+def filled(buffer: PurgingBuffer, *messages: Message) -> PurgingBuffer:
+    for message in messages:
+        assert buffer.insert(message) is Verdict.STORED
+    return buffer
+
+
+@given(streams(source=A), st.integers(0, 3))
+def test_what_a_tagger_makes_of_a_stream_is_taken_in_order(sent: list[Message], takes: int) -> None:
+    """By key, by rank, and among unmarked messages; whatever else they replace, and for any k."""
+    buffer, taken = in_place(), []
+    for at, message in enumerate(sent):
+        buffer.insert(message)
+        if takes and at % takes == 0:
+            taken += buffer.take_many(1)
+    taken += buffer.take_many(len(sent))
+    by_stream: dict[object, list[int]] = {}
+    for message in taken:
+        by_stream.setdefault(stream_of(message), []).append(int(message.seq))
+    by_stream.pop(None, None)
+    assert all(numbers == sorted(numbers) for numbers in by_stream.values())
+
+
+def test_the_newest_value_stands_where_the_oldest_stood() -> None:
+    buffer = filled(in_place(record=True), plain(1), plain(2), plain(3), over(4, 2), over(5, 2, 4))
+    assert seqs(buffer) == [1, 5, 3]
+    assert left(buffer) == [("replaced", 2, 4), ("replaced", 4, 5)]
+
+
+def test_of_several_the_foremost_counts_and_not_the_oldest() -> None:
+    """4 stands before 2, having taken the place of 1."""
+    buffer = filled(in_place(), plain(1), plain(2), plain(3), over(4, 1), over(5, 2, 4))
+    assert seqs(buffer) == [5, 3]
+    buffer = filled(in_place(), *map(plain, range(1, 7)), over(7, 2, 4, 6))
+    assert seqs(buffer) == [1, 7, 3, 5]
+
+
+def test_ranks_take_places_across_senders() -> None:
+    """PSRM §2.4"""
+    buffer = filled(in_place(), bid(1, 1), plain(2), bid(1, 2, source=B))
+    assert [message.source for message in buffer.messages()] == [B, A]
+
+
+def test_messages_of_a_key_too_far_apart_to_be_named_stay_in_order() -> None:
+    """With k = 2 the third message of the key knows the second, and not the first."""
+    tagger, buffer = Tagger(2), in_place()
+    for seq, key in enumerate([b"a", b"x", b"y", b"a", b"a"], 1):
+        buffer.insert(Message(A, seq, key, 1, tagger.tag_key(seq, key)))
+    assert seqs(buffer) == [1, 2, 3, 5]
+
+
+def test_a_full_buffer_takes_a_message_in_the_place_of_another() -> None:
+    buffer = filled(in_place(3), plain(1), plain(2), plain(3))
+    assert buffer.insert(plain(4)) is Verdict.FULL
+    assert buffer.insert(over(4, 2)) is Verdict.STORED
+    assert seqs(buffer) == [1, 4, 3]
+    full = PurgingBuffer(BufferConfig(3, 3, in_place=True))
+    filled(full, plain(1), plain(2), plain(3))
+    assert full.insert(over(4, 2, size=2)) is Verdict.FULL
+    assert seqs(full) == [1, 2, 3]
+
+
+def test_an_empty_place_is_used_again() -> None:
+    """Slots go round; places do not get mixed up by it."""
+    buffer = filled(in_place(), plain(1), plain(2), plain(3))
+    for seq in range(4, 200):
+        buffer.insert(over(seq, seq - 1, seq - 2) if seq % 5 else plain(seq))
+        if seq % 3 == 0:
+            buffer.take()
+    assert len(buffer.messages()) == buffer.held
+    assert buffer.take_many(1000)[-1].seq == 199
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_a_replacement_costs_the_same_whatever_waits(ranked: bool) -> None:
+    def waiting(depth: int) -> PurgingBuffer:
+        return filled(in_place(depth + 2), *(plain(seq, 0, B) for seq in range(1, depth + 1)))
+
+    def step(buffer: PurgingBuffer, seq: int) -> None:
+        buffer.insert(bid(seq, seq) if ranked else over(seq, seq - 1))
+
+    shallow, deep = waiting(SHALLOW), waiting(DEEP)
+    assert_no_dearer(lambda seq: step(shallow, seq), lambda seq: step(deep, seq), 1)
+
+
+@pytest.mark.parametrize("purging", [one for one in Purging if one is not EAGER])
+def test_only_what_is_purged_at_once_leaves_its_place(purging: Purging) -> None:
+    with pytest.raises(ConfigError, match=f"in_place with purging {purging}"):
+        BufferConfig(purging=purging, in_place=True)
+
+
+def test_a_guard_has_no_use_in_place() -> None:
+    with pytest.raises(ConfigError, match="need no guard"):
+        PurgingBuffer(BufferConfig(in_place=True), guard=SafeUpTo())
+
+
+# -- what was skipped ------------------------------------------------------------------------------
+
+
+def skipped(buffer: PurgingBuffer) -> dict[int, list[int]]:
+    return {int(message.seq): list(message.skipped) for message in buffer.messages()}
+
+
+def test_a_message_inherits_what_was_skipped_before_it() -> None:
+    buffer = filled(in_place(), plain(1), plain(2), over(3, 1), over(4, 2), over(5, 1, 3))
+    assert skipped(buffer) == {5: [1, 3], 4: [2]}
+    filled(buffer, over(6, 4, 5))
+    assert skipped(buffer) == {6: [1, 2, 3, 4, 5]}
+
+
+def test_numbers_are_of_one_sender() -> None:
+    buffer = filled(in_place(), bid(1, 1), bid(4, 2, source=B), bid(2, 3), bid(3, 4))
+    assert skipped(buffer) == {3: [2]}
+
+
+def test_what_is_told_is_bounded_and_the_newest_stays() -> None:
+    buffer = filled(in_place(), plain(1))
+    count = 5 * SKIPPED_MAX
+    for seq in range(2, count + 1):
+        buffer.insert(over(seq, seq - 1))
+        assert len(buffer.messages()[0].skipped) <= 2 * SKIPPED_MAX
+    last = buffer.take()
+    assert last is not None
+    newest_skipped(last)
+    assert last.skipped == tuple(range(count - SKIPPED_MAX, count))
+
+
+def test_otherwise_a_buffer_tells_nothing() -> None:
+    buffer = filled(PurgingBuffer(BufferConfig()), plain(1), over(2, 1))
+    assert skipped(buffer) == {2: []}
+
+
+def test_random_drops_may_hit_any_place_but_the_one_just_left() -> None:
+    config = BufferConfig(4, 8, overflow=Overflow.RANDOM, in_place=True)
+    for seed in range(50):
+        buffer = PurgingBuffer(config, random=random.Random(seed))
+        filled(buffer, *(plain(seq, 2) for seq in range(1, 5)), over(5, 2, size=6))
+        assert buffer.held_bytes <= 8
+        assert 5 in seqs(buffer)
+        assert 2 not in seqs(buffer)
