@@ -1,6 +1,7 @@
 """`python -m bench.peers`: install the peers, run everything in turns, print tables and JSON."""
 
 import argparse
+import contextlib
 import os
 import platform
 import sys
@@ -30,6 +31,7 @@ from bench.peers.plan import (
 from bench.peers.show import show, to_json
 from bench.peers.trial import Facts, Trial
 
+_WIDTH = 170
 _ROUNDS_MAX = 100
 _SECONDS_MAX = 3_600.0
 
@@ -106,13 +108,17 @@ def _about() -> dict[str, Any]:
 
 def main(words: list[str] | None = None) -> int:
     chosen = _arguments(words)
-    console = Console(stderr=True)
+    # Where there is no terminal to fit into, the tables are as wide as they like to be.
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
     try:
         who = entries(ADAPTERS, [word for word in chosen.only.split(",") if word])
     except ValueError as error:
         print(f"bench.peers: {error}", file=sys.stderr)
         return 2
     unavailable: dict[str, str] = {}
+    if chosen.no_install and not environment.PYTHON.exists():
+        print("bench.peers: no .venv-peers yet: leave --no-install out", file=sys.stderr)
+        return 2
     if not chosen.no_install:
         peers = {entry.peer.name: entry.peer for entry in who}
         unavailable = environment.prepare(peers.values(), console.print)
@@ -125,7 +131,9 @@ def main(words: list[str] | None = None) -> int:
     )
     steps = steps_of(work, who, chosen.rounds)
     about = _about()
-    _perform(console, steps, unavailable)
+    # Whoever has waited long enough still gets what was measured so far.
+    with contextlib.suppress(KeyboardInterrupt):
+        _perform(console, steps, unavailable)
     rows = list({id(step.row): step.row for step in steps}.values())
     required = requirements(rows)
     show(console, rows, required)

@@ -43,8 +43,10 @@ def prepare(peers: Iterable[Peer], say: Callable[[str], None]) -> dict[str, str]
     if not _usable():
         say("making .venv-peers ...")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-    _share_packages()
-    have, wanted = versions(pinned()), pinned()
+    wanted = pinned()
+    # While pip works, it must see its own environment only, lest it touches the other.
+    _path_file().unlink(missing_ok=True)
+    have = versions(wanted)
     reasons: dict[str, str] = {}
     for peer in peers:
         missing = [name for name in peer.packages if have.get(name) != wanted[name]]
@@ -53,6 +55,7 @@ def prepare(peers: Iterable[Peer], say: Callable[[str], None]) -> dict[str, str]
             reason = _install(missing)
             if reason:
                 reasons[peer.name] = reason
+    share_packages()
     return reasons
 
 
@@ -74,12 +77,15 @@ def _usable() -> bool:
     return done.returncode == 0 and done.stdout.strip() == sys.version.strip()
 
 
-def _share_packages() -> None:
+def share_packages() -> None:
     """Put this environment's packages behind those of .venv-peers."""
     folders = dict.fromkeys(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
+    _path_file().write_text("\n".join(folders) + "\n")
+
+
+def _path_file() -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    where = VENV / "lib" / version / "site-packages" / _PATH_FILE
-    where.write_text("\n".join(folders) + "\n")
+    return VENV / "lib" / version / "site-packages" / _PATH_FILE
 
 
 def _install(packages: list[str]) -> str:
@@ -87,7 +93,7 @@ def _install(packages: list[str]) -> str:
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
     try:
         done = subprocess.run(
-            [*pip, "-c", str(CONSTRAINTS), *packages],
+            [*pip, "-c", str(ROOT / "constraints.txt"), "-c", str(CONSTRAINTS), *packages],
             capture_output=True,
             text=True,
             check=False,

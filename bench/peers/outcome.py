@@ -48,7 +48,7 @@ def _throughput(case: Case, facts: Facts) -> Figures:  # noqa: ARG001
             for found in facts.receivers
         ),
         "lost_share": 1 - min(counts) / sent if sent else 0.0,
-        "cpu_s_per_million": cpu_s * 1e6 / max(1, *counts),
+        "cpu_s_per_million": cpu_s * 1e6 / max(1, min(counts)),
         "sent": sent,
         **_ends(facts),
     }

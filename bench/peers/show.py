@@ -61,9 +61,22 @@ def verdicts(required: Iterable[Requirement]) -> Table:
     return table
 
 
+def absences(rows: Iterable[Row]) -> list[str]:
+    """Why variants have no figures: a line for each reason, with all that it holds for."""
+    who: dict[str, list[str]] = {}
+    for row in rows:
+        if row.figures is None:
+            names = who.setdefault(row.reason or "not run", [])
+            if row.entry.variant.name not in names:
+                names.append(row.entry.variant.name)
+    return [f"{'; '.join(names)}: {reason}" for reason, names in who.items()]
+
+
 def show(console: Console, rows: list[Row], required: list[Requirement]) -> None:
     for table in tables(rows):
         console.print(table)
+    for line in absences(rows):
+        console.print(line, markup=False, highlight=False)
     if required:
         console.print(verdicts(required))
 
@@ -91,7 +104,7 @@ def _cells(row: Row, every: list[Row]) -> list[str]:
     found = row.figures
     width = len(_HEADS[row.case.workload])
     if found is None:
-        return [row.reason or "not run", *[""] * (width - 1)]
+        return ["–"] * width
     if row.case.workload == THROUGHPUT:
         rate, cpu_s = f"{found['delivered_per_s']:,.0f}", f"{found['cpu_s_per_million']:.1f}"
         return [rate, _share(found["lost_share"]), cpu_s, _note(found)]

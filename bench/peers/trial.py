@@ -176,7 +176,7 @@ class Trial:
                 if not otherwise:
                     raise TimeoutError from None
                 raise TrialError(
-                    f"{' and '.join(missing)} {otherwise} for {timeout_s:.0f} s; killed"
+                    f"{' and '.join(missing)} {otherwise} for {timeout_s:g} s; killed"
                 ) from None
             name = heard.pop("event")
             if name == "unavailable":

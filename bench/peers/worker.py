@@ -3,6 +3,7 @@
 Reads what to do from standard input, says what happened on standard output (`orders`).
 """
 
+import contextlib
 import os
 import traceback
 from importlib import import_module
@@ -30,7 +31,14 @@ def _receive(variant: Variant, setup: Setup, case: Case, orders: Orders) -> None
     receiver.open()
     slow = case.slow and setup.role == RECEIVERS[-1]
     receiving = Receiving(receiver, case, variant.plain, slow, orders)
-    orders.say("done", **receiving.run())
+    found = receiving.run()
+    orders.say("done", **found)
+    if found["cut_off"]:
+        # Nobody will read from it any more, so nobody may wait for it.
+        with contextlib.suppress(Exception):
+            receiver.close()
+        orders.finish.wait()
+        return
     # Others may still need what this end acknowledges or repairs.
     orders.finish.wait()
     receiver.close()

@@ -40,8 +40,11 @@ class FakeSender(Sender):
         if self._lossy and self._count % 10 == 0:
             return
         frame = len(payload).to_bytes(_SIZE_BYTES, "little") + payload
-        for one in self._to:
-            one.sendall(frame)
+        for one in list(self._to):
+            try:
+                one.sendall(frame)
+            except OSError:
+                self._to.remove(one)
 
     def close(self) -> None:
         for one in self._to:

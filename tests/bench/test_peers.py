@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-
 from bench.peers import case as cases
 from bench.peers import trial
 from bench.peers.api import UnavailableError
@@ -90,13 +89,13 @@ def test_the_last_words_of_a_process_that_dies_are_the_reason() -> None:
 
 
 def test_a_peer_that_is_not_for_here_says_so() -> None:
-    with pytest.raises(UnavailableError, match="^the fake is not for here$"):
+    with pytest.raises(UnavailableError, match=r"^the fake is not for here$"):
         run(cases.throughput(64, TINY_S), "unavailable")
 
 
 def test_a_hung_peer_is_killed_after_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "_OPEN_S", 0.5)
-    with pytest.raises(TrialError, match="r1 and r2 did not hear the sender for 0 s; killed"):
+    with pytest.raises(TrialError, match=r"r1 and r2 did not hear the sender for 0\.5 s; killed"):
         run(cases.throughput(64, TINY_S), "mute")
 
 
@@ -105,7 +104,7 @@ def test_a_server_that_is_not_here_comes_with_the_command_that_brings_it() -> No
     one = Trial(
         sys.executable, MODULE, fake_peer.NEEDS_SERVER, variant, cases.throughput(64, TINY_S)
     )
-    with pytest.raises(UnavailableError, match="^not here: apt-get install no-such-package$"):
+    with pytest.raises(UnavailableError, match=r"^not here: apt-get install no-such-package$"):
         one.run()
 
 

@@ -1,5 +1,6 @@
 """The benchmark's own arithmetic: payloads, percentiles, plans, verdicts. Nothing is run here."""
 
+import io
 import json
 import re
 from array import array
@@ -7,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from bench.peers import case as cases
 from bench.peers import environment, payload
 from bench.peers.__main__ import main
@@ -18,9 +16,12 @@ from bench.peers.judge import Requirement, requirements
 from bench.peers.outcome import best, figures
 from bench.peers.plan import ADAPTERS, Entry, Row, cases_of, entries, steps_of
 from bench.peers.receiving import Aging, Counting
-from bench.peers.show import to_json
+from bench.peers.show import absences, show, to_json
 from bench.peers.trial import Facts, find_binary
 from bench.peers.usage import MemoryLog, cpu_s_of, percentile
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 from tests.bench.fake_peer import FakeReceiver, FakeSender
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -49,10 +50,11 @@ def test_a_payload_too_small_for_its_head_is_refused() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 1.0])
 def test_the_pattern_of_keys_has_the_share_and_is_the_same_each_time(share: float) -> None:
-    keys = [payload.KeyPattern(share).key(seq) for seq in range(9_973)]
+    pattern, again = payload.KeyPattern(share), payload.KeyPattern(share)
+    keys = [pattern.key(seq) for seq in range(9_973)]
     unreplaced = keys.count(payload.UNREPLACED)
     assert unreplaced == pytest.approx(share * len(keys), rel=0.1)
-    assert keys == [payload.KeyPattern(share).key(seq) for seq in range(9_973)]
+    assert keys == [again.key(seq) for seq in range(9_973)]
     assert set(keys) <= {payload.UNREPLACED, *range(payload.KEYS)}
 
 
@@ -172,7 +174,8 @@ def row(case: cases.Case, peer: str, name: str, found: dict[str, Any] | None, **
 
 
 def speed(rate: float, lost: float = 0.0) -> dict[str, Any]:
-    return {"delivered_per_s": rate, "lost_share": lost, "drained": True}
+    figures = {"delivered_per_s": rate, "lost_share": lost, "cpu_s_per_million": 1.0}
+    return {**figures, "drained": True}
 
 
 @pytest.mark.parametrize(
@@ -330,6 +333,30 @@ def test_what_never_came_is_null_in_json() -> None:
     document = json.loads(to_json(rows, [], {"versions": {}}))
     assert document["rows"][0]["figures"] == {"slow_age_p99_ms": None}
     assert document["rows"][0]["variant"] == "zmq"
+
+
+def test_every_reason_is_shown_once_with_all_that_it_holds_for() -> None:
+    sizes = [cases.throughput(size, 1) for size in (64, 1_000)]
+    rows = [row(case, "redis", name, None) for case in sizes for name in ("pub/sub", "Streams")]
+    for one in rows:
+        one.reason = "not here: apt-get install redis-server [or not]"
+    assert absences(rows) == ["pub/sub; Streams: not here: apt-get install redis-server [or not]"]
+    text = io.StringIO()
+    show(Console(file=text, width=120), rows, [])
+    assert absences(rows)[0] in text.getvalue()
+
+
+def test_tables_show_every_row_and_verdict() -> None:
+    case = cases.slow_reader(0.1, True, 1.0)
+    found = figures(case, facts(2_500, (2_500, 40)))
+    rows = [
+        row(cases.throughput(64, 1), "zmq", "zmq NODROP", speed(1_234, 0.5)),
+        row(case, "semcast", "semcast fifo", found),
+    ]
+    text = io.StringIO()
+    show(Console(file=text, width=170), rows, requirements(rows))
+    for part in ("1,234", "50.0%", "semcast fifo", "20.0%", "not measured", "no"):
+        assert part in text.getvalue()
 
 
 def test_a_server_is_found_beside_the_interpreter(tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ class Header:
     # simulated world knows it. The clocks of several machines do not: there it is known for each
     # node by itself only.
     one_order: bool = True
+    # In the file of one life of a live member: which node it is, what people call it, and whether
+    # it came when the group ran already. A run's own header, when such files are read as one
+    # journal, has all of their names instead, each as "node name".
+    node: str = ""
+    name: str = ""
+    joined: bool = False
+    names: tuple[str, ...] = ()
+    # Events that could not be written down, because disk or queue could not follow. What a node
+    # did after such a gap is not judged; see lives.py.
+    left_out: int = 0
 
     def __post_init__(self) -> None:
         if not self.run:
@@ -103,7 +113,7 @@ class Header:
             if name not in known:
                 raise InputError(f"the journal's header has {name!r}, which this version lacks")
             # Exactly this type: True is an int to Python, and no number here.
-            kind = list if name == "members" else type(getattr(_EXAMPLE, name))
+            kind = list if name in _LISTS else type(getattr(_EXAMPLE, name))
             if type(value) is not kind:
                 raise InputError(
                     f"the journal's header has {name} = {value!r}, "
@@ -116,4 +126,5 @@ class Header:
         return Header(**values)  # type: ignore[arg-type]  # each was checked above
 
 
+_LISTS = ("members", "names")
 _EXAMPLE = Header(run="any", members=("p1.1",))

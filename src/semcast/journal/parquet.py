@@ -1,20 +1,29 @@
 """Journals as Parquet: one folder per run, `run=<name>/<part>.parquet`, the header in each file.
 
 Journals in, files out, and back. pyarrow is imported when it is needed and not before. A file is
-written under another name and then put in its place, so that half of one is never read.
+written under another name and then put in its place, so that half of one is never read. The files of
+live members, one for each life, are read as one journal (`lives`).
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from semcast.errors import InputError
 from semcast.journal.event import Event
 from semcast.journal.header import Header
 from semcast.journal.journal import Journal
+from semcast.journal.lives import settle
+from semcast.journal.rows import (
+    HEADER_KEY,
+    VERSION_KEY,
+    batch_of,
+    events_of,
+    folder_of,
+    schema_of,
+)
 from semcast.journal.schema import (
     NEVER_NULL,
     SCHEMA_VERSION,
@@ -23,12 +32,11 @@ from semcast.journal.schema import (
     arrow_schema,
     require_pyarrow,
 )
+from semcast.journal.stream import STREAM_SUFFIX, read_stream
 
-_HEADER: Final = b"semcast.header"
-_VERSION: Final = b"semcast.schema_version"
 _ROWS_PER_GROUP: Final = 1 << 17
-# Columns of few distinct values: each value becomes one object, however many rows have it.
-_REPEATED: Final = frozenset(("node", "event", "sender", "key", "where", "by_sender"))
+# In this order: what comes later goes first if a part has both.
+_SUFFIXES: Final = (STREAM_SUFFIX, ".parquet")
 
 
 def write_journal(journal: Journal, directory: str | Path, part: str = "journal") -> Path:
@@ -38,10 +46,8 @@ def write_journal(journal: Journal, directory: str | Path, part: str = "journal"
     """
     arrow = require_pyarrow()
     header = journal.header
-    schema = arrow_schema(with_run=False).with_metadata(
-        {_HEADER: header.to_json().encode(), _VERSION: str(SCHEMA_VERSION).encode()}
-    )
-    folder = Path(directory) / f"run={quote(header.run, safe='')}"
+    schema = schema_of(header)
+    folder = folder_of(directory, header.run)
     path = folder / f"{part}.parquet"
     unfinished = folder / f".{part}.unfinished"
     try:
@@ -51,7 +57,7 @@ def write_journal(journal: Journal, directory: str | Path, part: str = "journal"
         ) as writer:
             for first in range(0, len(journal.events), _ROWS_PER_GROUP):
                 rows = journal.events[first : first + _ROWS_PER_GROUP]
-                writer.write_batch(_batch(arrow, schema, rows, header.group))
+                writer.write_batch(batch_of(arrow, schema, rows, header.group))
         unfinished.replace(path)
     except OSError as error:
         raise InputError(f"cannot write the journal to {folder}: {_line(error)}") from error
@@ -60,29 +66,43 @@ def write_journal(journal: Journal, directory: str | Path, part: str = "journal"
 
 def runs_in(directory: str | Path) -> list[str]:
     """The names of the runs that have a journal below `directory`."""
-    return sorted({_run_of(path) for path in Path(directory).glob("run=*/*.parquet")})
+    found = (_run_of(path) for suffix in _SUFFIXES for path in Path(directory).glob(f"run=*/*{suffix}"))
+    return sorted(set(found))
 
 
 def read_journal(directory: str | Path, run: str | None = None) -> Journal:
     """Read one run's journal. `run` may be left out if there is only one."""
     if run is None:
         run = _only_run(directory)
-    paths = sorted((Path(directory) / f"run={quote(run, safe='')}").glob("*.parquet"))
+    paths = _parts_in(folder_of(directory, run))
     if not paths:
         raise InputError(f"{directory} holds no journal of run {run!r}; {_those(directory)}")
     parts = [_read_part(path, run) for path in paths]
+    if any(header.node for header, _ in parts):
+        header, logs = settle(parts)
+        return _journal(header, _merged(logs))
     header = parts[0][0]
     for path, part in zip(paths, parts, strict=True):
         if part[0] != header:
             raise InputError(f"{path}: its header differs from that of {paths[0].name} beside it")
+    one = parts[0][1] if len(parts) == 1 else _merged([events for _, events in parts])
+    return _journal(header, one)
+
+
+def _journal(header: Header, events: Iterable[Event]) -> Journal:
     journal = Journal(header)
-    events = parts[0][1] if len(parts) == 1 else _merged([events for _, events in parts])
     for event in events:
         journal.append(event)
     return journal
 
 
 # -- files -------------------------------------------------------------------------------------
+
+
+def _parts_in(folder: Path) -> list[Path]:
+    """All parts, by name; a life that has its final file needs no other."""
+    found = {path.stem: path for suffix in _SUFFIXES for path in folder.glob(f"*{suffix}")}
+    return [path for _, path in sorted(found.items())]
 
 
 def _run_of(path: Path) -> str:
@@ -113,12 +133,17 @@ def _those(directory: str | Path) -> str:
 def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
     arrow = require_pyarrow()
     try:
+        if path.suffix == STREAM_SUFFIX:
+            table = read_stream(path)
+            header = _check_schema(path, run, table.schema)
+            _check_rows(path, header, table)
+            return header, events_of(table)
         with arrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             header = _check_schema(path, run, file.schema_arrow)
             table = file.read()
             table.validate(full=True)
             _check_rows(path, header, table)
-            return header, _events(table)
+            return header, events_of(table)
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
@@ -130,9 +155,9 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
 
 def _check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
     metadata = schema.metadata or {}
-    if _VERSION not in metadata or _HEADER not in metadata:
+    if VERSION_KEY not in metadata or HEADER_KEY not in metadata:
         raise InputError(f"{path}: no journal, but some other Parquet file: it has no header")
-    version = metadata[_VERSION].decode(errors="replace")
+    version = metadata[VERSION_KEY].decode(errors="replace")
     if version != str(SCHEMA_VERSION):
         raise InputError(
             f"{path}: journal of schema version {version}, and this semcast reads "
@@ -148,7 +173,7 @@ def _check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
                 f"and should be {expected.type}"
             )
     try:
-        header = Header.from_json(metadata[_HEADER].decode(errors="replace"))
+        header = Header.from_json(metadata[HEADER_KEY].decode(errors="replace"))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if header.run != run:
@@ -174,34 +199,6 @@ def _line(error: Exception) -> str:
 
 
 # -- rows --------------------------------------------------------------------------------------
-
-
-def _batch(arrow: ModuleType, schema: ArrowSchema, rows: list[Event], group: str) -> ArrowTable:
-    columns = dict(zip(Event._fields, zip(*rows, strict=True), strict=True))
-    arrays = [
-        arrow.repeat(group, len(rows))
-        if field.name == "group"
-        else arrow.array(columns[field.name], field.type)
-        for field in schema
-    ]
-    return arrow.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _events(table: ArrowTable) -> list[Event]:
-    columns = []
-    for name in Event._fields:
-        column = table[name].combine_chunks()
-        if name in _REPEATED:
-            encoded = column.dictionary_encode()
-            values = encoded.dictionary.to_pylist()
-            columns.append(
-                [None if at is None else values[at] for at in encoded.indices.to_pylist()]
-            )
-        elif name == "obsoletes":
-            columns.append([None if x is None else tuple(x) for x in column.to_pylist()])
-        else:
-            columns.append(column.to_pylist())
-    return list(map(Event._make, zip(*columns, strict=True)))
 
 
 def _merged(parts: list[list[Event]]) -> Iterator[Event]:

@@ -39,6 +39,8 @@ class GroupConfig:
     # At least 16 bytes, the same everywhere: `semcast keys new`. Without one, say insecure=True.
     secret: bytes | str | None = field(default=None, repr=False)
     insecure: bool = False
+    # The number of that secret among the group's keys; another one after a rotation.
+    key_id: int = 1
     suite: str = "aes-256-gcm"
 
     # Who is in the group: the names of all members, or how many to wait for.
@@ -88,8 +90,10 @@ class GroupConfig:
     slow_after_ms: float = 1000.0
     evict_after_s: float = 0.0
 
-    # A folder to write this member's journal to; a port for Prometheus (0: none).
+    # A folder to write this member's journal to, and the run that it is part of; without a name,
+    # the group's and when it began. A port for Prometheus (0: none).
     record: str = ""
+    record_run: str = ""
     metrics_port: int = 0
     metrics_host: str = "127.0.0.1"
 
@@ -149,7 +153,7 @@ class GroupConfig:
         if self.insecure:
             raise ConfigError("both a secret and insecure=True; choose one")
         material = self.secret.encode() if isinstance(self.secret, str) else self.secret
-        return Keyring(Secret(material))
+        return Keyring(Secret(material), self.key_id)
 
     def member_config(
         self, members: int, path_mtu_bytes: int, flight_bytes_max: int = 1 << 62

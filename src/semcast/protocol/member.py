@@ -100,6 +100,10 @@ class Member:
         self._stability: Final = GossipTracker(members, index, False, 0)
         self._safety: Final = GossipTracker(members, index, True, config.f + 1)
         self._inbounds: Final[dict[Source, Inbound]] = {}
+        # INV-STALLED: all streams of which more is known than was handed on, for lack of room or
+        # because something is missing; and perhaps some that have gone on since.
+        self._stalled: Final[dict[Source, Inbound]] = {}
+        self._last_taken: Inbound | None = None
         self._repairs: Final[dict[Source, Repair]] = {}
         self._window: Final = RequestWindow(4 * config.nak_delay_ns, config.window_messages)
         self._answers: Final = Answers(
@@ -212,17 +216,36 @@ class Member:
         if self._observer is not None:
             for message in taken:
                 self._observer.message("deliver", message, "", None)
-        if taken:
-            for inbound in self._inbounds.values():
-                if inbound.waiting > 0 or inbound.newest >= inbound.next:
-                    self._hand_on(inbound, now_ns)
+        if taken and self._stalled:
+            self._hand_on_all(now_ns)
         return taken
 
     def take_one(self, now_ns: i64) -> Message | None:
         """The same for one message, if there is one."""
-        if self._delivery.held == 0:
+        message = self._delivery.take()
+        if message is None:
             return None
-        return self.take(1, now_ns)[0]
+        self._delivered += 1
+        if self._in_place:
+            newest_skipped(message)
+        else:
+            inbound = self._last_taken
+            if inbound is None or message.source is not inbound.source:
+                inbound = self._inbounds[message.source]
+                self._last_taken = inbound
+            if message.seq > inbound.taken + 1:
+                message.skipped = range(inbound.taken + 1, message.seq)
+            inbound.taken = message.seq
+        if self._observer is not None:
+            self._observer.message("deliver", message, "", None)
+        if self._stalled:
+            self._hand_on_all(now_ns)
+        return message
+
+    def _hand_on_all(self, now_ns: i64) -> None:
+        """There is room again for whoever waits for it."""
+        for inbound in list(self._stalled.values()):
+            self._hand_on(inbound, now_ns)
 
     def _tell_skipped(self, taken: list[Message]) -> None:
         """Each message says which ones the application did not get; see `Message.skipped`."""
@@ -231,10 +254,11 @@ class Member:
                 newest_skipped(message)
             return
         # Messages come in runs of one source, so the stream of the last one is often right.
-        inbound: Inbound | None = None
+        inbound = self._last_taken
         for message in taken:
             if inbound is None or message.source is not inbound.source:
                 inbound = self._inbounds[message.source]
+                self._last_taken = inbound
             if message.seq > inbound.taken + 1:
                 message.skipped = range(inbound.taken + 1, message.seq)
             inbound.taken = message.seq
@@ -406,7 +430,11 @@ class Member:
         if inbound.next != before:
             self._advanced(inbound, inbound.next - 1, now_ns)
         # A message that is here and finds no room is not missing; with it, room is all that lacks.
-        if inbound.newest >= inbound.next and inbound.head() is None:
+        if inbound.newest < inbound.next:
+            self._stalled.pop(inbound.source, None)
+            return
+        self._stalled[inbound.source] = inbound
+        if inbound.head() is None:
             repair = self._repair(inbound)
             if len(repair) < self._window.size:
                 repair.want(inbound.missing(self._window.size), now_ns)

@@ -38,9 +38,6 @@ class RequestWindow:
         if first_try:
             # Karn: only a message asked for once tells how long it takes.
             self._measure(waited_ns)
-        elif waited_ns > self.rto_ns:
-            # It may have taken all that time; until one tells for sure, wait as long.
-            self.rto_ns = min(waited_ns, _RTO_MAX_NS)
         if self.size < self._threshold:
             self.size += 1
         else:

@@ -1,6 +1,7 @@
-"""For your own tests: Hypothesis strategies that make messages which replace each other.
+"""For your own tests: Hypothesis strategies that make messages which replace each other, and a
+network in memory, with loss, on which groups run in virtual time.
 
-    from semcast.testing import streams
+    from semcast.testing import FakeNetwork, streams
 
     @given(streams())
     def test_my_cache_ends_up_the_same_whatever_was_purged(stream): ...
@@ -8,6 +9,7 @@
 Needs Hypothesis, which semcast itself never imports.
 """
 
+from semcast.testing.network import FakeMember, FakeNetwork, FakeTransport
 from semcast.testing.strategies import (
     K_EDGES,
     arrivals,
@@ -24,6 +26,9 @@ from semcast.testing.strategies import (
 
 __all__ = [
     "K_EDGES",
+    "FakeMember",
+    "FakeNetwork",
+    "FakeTransport",
     "arrivals",
     "bitmaps",
     "buffer_configs",

@@ -1,0 +1,144 @@
+"""The logs of single lives in, one journal that can be judged out.
+
+Each member of a live group writes its own log, if it does at all. Put together, such logs say less
+than a simulated world knows, and this adds what follows from them and nothing else:
+
+- A log without an end is that of a life that was killed (or goes on): it gets a `crash`. So does
+  one with a gap, at the gap; what comes after it is left out.
+- What such a life multicast last may be missing in its log, and all that members multicast who
+  wrote none. Whoever received it wrote down everything about it: it becomes a `multicast` again.
+  Nodes of which nothing else is known are taken to have left.
+- A life that ended when there was more to come has left: it owes nothing. One that ended with
+  nothing waiting, after all that anybody received was stable, is judged as one that stayed.
+
+The last of these compares clocks of several members; all else holds whatever they say.
+"""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from semcast.errors import InputError
+from semcast.journal.event import Event
+from semcast.journal.header import Header
+
+Part: TypeAlias = tuple[Header, list[Event]]
+# What a recorder writes when its member leaves, with how many messages still waited; and where
+# events are missing, with how many.
+END: Final = "end"
+GAP: Final = "gap"
+_SAME: Final = ("run", "group", "reliability", "order", "purging", "k")
+
+
+def settle(parts: list[Part]) -> tuple[Header, list[list[Event]]]:
+    """One header, and the events of every node by themselves."""
+    header = merged_header([header for header, _ in parts])
+    logs: dict[str, list[Event]] = {}
+    whole: set[str] = set()
+    for part, events in parts:
+        log = _until_gap(events)
+        if log and log[-1].event == END:
+            whole.add(part.node)
+        else:
+            last = log[-1] if log else Event(0, 0, part.node, "")
+            log.append(Event(last.time_ns, last.lsn + 1, part.node, "crash"))
+        logs[part.node] = log
+    _restore(logs, whole)
+    _excuse(logs, whole)
+    return header, list(logs.values())
+
+
+def merged_header(headers: list[Header]) -> Header:
+    """What holds for all: their common promises, and the widest of their bounds."""
+    first = headers[0]
+    for other in headers:
+        for name in _SAME:
+            if getattr(other, name) != getattr(first, name):
+                raise InputError(
+                    f"{name} is {getattr(other, name)!r} in the journal of {other.node} and "
+                    f"{getattr(first, name)!r} in that of {first.node}; "
+                    "members of one group are set up alike"
+                )
+    initial = [one.node for one in headers if not one.joined]
+    if not initial:  # of those who were there at first, nobody wrote a journal
+        joined = {one.node for one in headers}
+        named = dict.fromkeys(name for one in headers for name in one.members)
+        initial = [name for name in named if name not in joined]
+    return replace(
+        first,
+        members=tuple(initial),
+        node="",
+        name="",
+        joined=False,
+        names=tuple(f"{one.node} {one.name}" for one in headers),
+        left_out=sum(one.left_out for one in headers),
+        deliver_own=all(one.deliver_own for one in headers),
+        f=min(one.f for one in headers),
+        delivery_messages=max(one.delivery_messages for one in headers),
+        delivery_bytes=max(one.delivery_bytes for one in headers),
+        window_messages=max(one.window_messages for one in headers),
+        window_bytes=max(one.window_bytes for one in headers),
+        one_order=False,
+    )
+
+
+def _until_gap(events: list[Event]) -> list[Event]:
+    for at, event in enumerate(events):
+        if event.event == GAP:
+            return events[:at]
+    return list(events)
+
+
+def _restore(logs: dict[str, list[Event]], whole: set[str]) -> None:
+    """Write down what was multicast by those whose log is not whole, as receivers know it."""
+    known = {
+        (event.sender, event.seq)
+        for log in logs.values()
+        for event in log
+        if event.event == "multicast"
+    }
+    found: defaultdict[str, dict[int, Event]] = defaultdict(dict)
+    for log in logs.values():
+        for event in log:
+            if (
+                event.event == "receive"
+                and event.sender is not None
+                and event.seq is not None
+                and event.sender not in whole
+                and (event.sender, event.seq) not in known
+            ):
+                found[event.sender].setdefault(event.seq, event)
+    for sender, messages in found.items():
+        log = logs.setdefault(sender, [])
+        # A crash comes last, after what is restored here.
+        end = log.pop() if log else Event(0, 0, sender, "leave")
+        lsn = log[-1].lsn if log else 0
+        for _, event in sorted(messages.items()):
+            lsn += 1
+            time_ns = event.time_ns if event.sent_ns is None else event.sent_ns
+            log.append(
+                event._replace(time_ns=time_ns, lsn=lsn, node=sender, event="multicast", where=None)
+            )
+        log.append(end._replace(time_ns=max(end.time_ns, log[-1].time_ns), lsn=lsn + 1))
+
+
+def _excuse(logs: dict[str, list[Event]], whole: set[str]) -> None:
+    """Who ended before the group had come to rest has left."""
+    newest: dict[str, int] = {}
+    stable: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for log in logs.values():
+        for event in log:
+            if event.sender is None or event.seq is None:
+                continue
+            if event.event == "receive" or (event.event == "multicast" and event.sender in whole):
+                newest[event.sender] = max(newest.get(event.sender, 0), event.seq)
+            elif event.event == "stable":
+                stable[event.sender].append((event.time_ns, event.seq))
+    for node in whole:
+        end = logs[node][-1]
+        rested = not end.seq and all(
+            any(time_ns <= end.time_ns and up_to >= seq for time_ns, up_to in stable[sender])
+            for sender, seq in newest.items()
+        )
+        if not rested:
+            logs[node][-1] = end._replace(event="leave", seq=None)

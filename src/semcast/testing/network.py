@@ -1,0 +1,274 @@
+"""A network in memory: groups without sockets, threads or waiting, for your own tests.
+
+    network = FakeNetwork(seed=1, loss=0.1)
+    a, b = (network.join("quotes", name=name, size=2, insecure=True) for name in "ab")
+    network.run(lambda: a.complete and b.complete)
+    a.send(b"101.25", replaces="AAPL")
+    network.run(lambda: b.waiting > 0)
+    assert b.receive_many()[0].payload == b"101.25"
+
+Members are real, and so is all that they send each other; only time and the network are not. Time
+goes on in `run` alone, and a seed gives the same run every time.
+"""
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from semcast.errors import WindowFullError
+from semcast.ids import Source
+from semcast.live.address import Address
+from semcast.live.config import configure
+from semcast.live.datagrams import Transport
+from semcast.live.session import Session
+from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.observer import Observer
+from semcast.wire.message import Message
+
+PORT: Final = 7400
+START_NS: Final = 1_700_000_000_000_000_000
+SEEN_MAX: Final = 10_000
+# The clock moves at least so far in each step, so that a run always ends.
+_STEP_NS: Final = 1_000
+
+
+class FakeNetwork:
+    """One network, everything on it, and its clock."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        loss: float = 0.0,
+        duplication: float = 0.0,
+        delay_ms: tuple[float, float] = (0.1, 1.0),
+        multicast: bool = True,
+    ) -> None:
+        """Each datagram has a delay of its own from this range, so they overtake each other."""
+        self.loss = loss
+        self.duplication = duplication
+        self.delay_ms = delay_ms
+        self.multicast: Final = multicast
+        self.now_ns = START_NS
+        # What was sent lately: from, to (None: everybody) and the datagram.
+        self.seen: Final[deque[tuple[Address, Address | None, bytes]]] = deque(maxlen=SEEN_MAX)
+        # Hosts whose cable is pulled: nothing goes in or out.
+        self.unplugged: Final[set[str]] = set()
+        self.members: Final[list[FakeMember]] = []
+        self._seed: Final = seed
+        self._stream: Final = random.Random(f"{seed}/network")
+        self._hosts = 0
+        self._sent = 0
+        self._flying: Final[list[tuple[int, int, Address, Address, bytes]]] = []
+        self._transports: Final[dict[Address, FakeTransport]] = {}
+
+    def transport(self) -> "FakeTransport":
+        """A host of its own on this network."""
+        self._hosts += 1
+        address = (f"10.0.{self._hosts >> 8}.{self._hosts & 255}", PORT)
+        self._transports[address] = transport = FakeTransport(self, address)
+        return transport
+
+    def join(
+        self,
+        group: str,
+        *,
+        observer: Callable[[Source], Observer | None] = lambda _: None,
+        incarnation: int = 0,
+        **settings: Any,
+    ) -> "FakeMember":
+        """A member that begins to look for the others, with the settings of `GroupConfig`.
+
+        On a network without multicast everybody who is there already is told to it as a peer. Its
+        incarnation is the time, as it is in the real world, unless another is given.
+        """
+        config = configure({"group": group} | settings)
+        seeds = [] if self.multicast else list(self._transports)
+        transport = self.transport()
+        stream = random.Random(f"{self._seed}/member/{self._hosts}")
+        life = incarnation or self.now_ns
+        member = FakeMember(self, Session(config, transport, seeds, life, stream, observer))
+        self.members.append(member)
+        return member
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def run(self, until: Callable[[], bool] = lambda: False, seconds: float = 60.0) -> bool:
+        """Let time go on until this is so; False if it is not after so many seconds of it."""
+        end_ns = self.now_ns + round(seconds * 1e9)
+        while not until():
+            if self.now_ns >= end_ns:
+                return False
+            self._step(end_ns)
+        return True
+
+    def _step(self, end_ns: int) -> None:
+        due_ns = [member.session.next_deadline_ns() for member in self.members if member.running]
+        if self._flying:
+            due_ns.append(self._flying[0][0])
+        next_ns = min(due_ns, default=end_ns)
+        self.now_ns = min(max(next_ns, self.now_ns + _STEP_NS), end_ns)
+        while self._flying and self._flying[0][0] <= self.now_ns:
+            _, _, source, to, datagram = heapq.heappop(self._flying)
+            if to in self._transports:
+                self._transports[to].arrive(datagram, source)
+        for member in self.members:
+            if member.running:
+                member.turn()
+
+    # -- datagrams ---------------------------------------------------------------------------------
+
+    def carry(self, source: Address, to: Address | None, datagram: bytes) -> None:
+        """Somebody sent this, to one address or to everybody, which includes itself."""
+        self.seen.append((source, to, datagram))
+        targets = list(self._transports) if to is None else [to]
+        for target in targets:
+            if self.unplugged & {source[0], target[0]} and source != target:
+                continue
+            copies = 2 if self._stream.random() < self.duplication else 1
+            for _ in range(copies):
+                if self._stream.random() >= self.loss:
+                    self.inject(source, target, datagram)
+
+    def inject(self, source: Address, to: Address, datagram: bytes) -> None:
+        """Let a datagram arrive in a moment, as if it came from `source`."""
+        low, high = self.delay_ms
+        delay_ns = round(self._stream.uniform(low, high) * 1e6)
+        self._sent += 1
+        heapq.heappush(self._flying, (self.now_ns + delay_ns, self._sent, source, to, datagram))
+
+    def unplug(self, transport: "FakeTransport") -> None:
+        """Forget a host: nothing reaches it any more."""
+        self._transports.pop(transport.address, None)
+
+
+class FakeTransport(Transport):
+    """What a session takes for its sockets."""
+
+    def __init__(self, network: FakeNetwork, address: Address) -> None:
+        # Without the sockets of a real one, so without what it does to begin with.
+        self.multicast = network.multicast
+        self.address = address
+        self.path_mtu_bytes = 1500
+        self.receive_buffer_bytes = 8 << 20
+        self.warnings = ()
+        self.peers = []
+        self.segmenting = False
+        self.counters = dict.fromkeys(
+            ("datagrams_in", "datagrams_out", "bytes_in", "bytes_out", "send_full", "overflowed"), 0
+        )
+        # How many datagrams may still be sent before the buffer is full; -1: any number.
+        self.room = -1
+        self._network: Final = network
+        self._inbox: Final[deque[tuple[bytes, Address]]] = deque()
+        self._inbox_bytes = 0
+
+    def filenos(self) -> tuple[int, ...]:
+        """There is nothing to wait on."""
+        return ()
+
+    def arrive(self, datagram: bytes, source: Address) -> None:
+        """From the network; lost when the buffer is full."""
+        if self._inbox_bytes + len(datagram) > self.receive_buffer_bytes:
+            self.counters["overflowed"] += 1
+            return
+        self._inbox_bytes += len(datagram)
+        self._inbox.append((datagram, source))
+
+    def receive(self, datagrams_max: int = 64) -> list[tuple[bytes, Address]]:
+        """What has arrived."""
+        got = [self._inbox.popleft() for _ in range(min(datagrams_max, len(self._inbox)))]
+        size_bytes = sum(len(datagram) for datagram, _ in got)
+        self._inbox_bytes -= size_bytes
+        self.counters["datagrams_in"] += len(got)
+        self.counters["bytes_in"] += size_bytes
+        return got
+
+    def send_all(self, datagrams: list[bytes]) -> int:
+        """To everybody, or to every peer where there is no multicast."""
+        taken = self._admit(datagrams)
+        for datagram in datagrams[:taken]:
+            for to in [None] if self.multicast else self.peers:
+                self._network.carry(self.address, to, datagram)
+        return taken
+
+    def send(self, to: Address, datagrams: list[bytes]) -> int:
+        """To one address."""
+        taken = self._admit(datagrams)
+        for datagram in datagrams[:taken]:
+            self._network.carry(self.address, to, datagram)
+        return taken
+
+    def _admit(self, datagrams: list[bytes]) -> int:
+        taken = len(datagrams) if self.room < 0 else min(self.room, len(datagrams))
+        if self.room >= 0:
+            self.room -= taken
+        self.counters["send_full"] += taken < len(datagrams)
+        self.counters["datagrams_out"] += taken
+        self.counters["bytes_out"] += sum(map(len, datagrams[:taken]))
+        return taken
+
+    def close(self) -> None:
+        """Nothing arrives here any more."""
+        self._network.unplug(self)
+
+
+class FakeMember:
+    """A member on a fake network. Its calls never wait: time goes on in `FakeNetwork.run`."""
+
+    def __init__(self, network: FakeNetwork, session: Session) -> None:
+        self.session: Final = session
+        self.running = True
+        self._network: Final = network
+
+    @property
+    def complete(self) -> bool:
+        """Whether all members have found each other."""
+        return self.session.member is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many messages can be received now."""
+        return 0 if self.session.member is None else self.session.member.deliverable()
+
+    @property
+    def stable(self) -> bool:
+        """Whether every member has everything that this one sent."""
+        return self.session.member is not None and self.session.member.all_stable()
+
+    def send(self, payload: bytes, replaces: Replaces = None) -> int:
+        """Send; WindowFullError if there is no room now. Returns the message's number."""
+        if self.session.ended is not None:
+            raise self.session.ended
+        if self.session.member is None:
+            raise WindowFullError("the group is not complete yet; run the network on", 0, 0)
+        seq = self.session.member.multicast(payload, replaces, self._network.now_ns).seq
+        self.session.flush(self._network.now_ns)
+        return seq
+
+    def receive_many(self, messages_max: int = 1 << 20) -> list[Message]:
+        """The messages that wait."""
+        if self.session.member is None:
+            return []
+        return self.session.member.take(messages_max, self._network.now_ns)
+
+    def turn(self) -> None:
+        """What an engine does when there is something to do."""
+        now_ns = self._network.now_ns
+        while self.session.on_readable(now_ns) > 0:
+            pass
+        if self.session.next_deadline_ns() <= now_ns:
+            self.session.on_timer(now_ns)
+        self.session.flush(now_ns)
+
+    def leave(self) -> None:
+        """Tell the others, and go."""
+        self.session.leave(self._network.now_ns)
+        self.crash()
+
+    def crash(self) -> None:
+        """Go without a word."""
+        self.running = False
+        self.session.close()

@@ -1,0 +1,261 @@
+"""GroupConfig: what makes no sense is one clear line, and the secret is never shown."""
+
+import dataclasses
+import math
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semcast.errors import ConfigError, InputError, SemcastError
+from semcast.live.config import (
+    MEMBERS_MAX,
+    GroupConfig,
+    changed,
+    configure,
+    from_environment,
+)
+from semcast.live.joining import resolve, transport_settings
+from semcast.wire.keys import Keyring, Unsealed
+
+SECRET = "correct horse battery staple"
+GOOD: dict[str, Any] = {"group": "quotes", "name": "a", "size": 3, "secret": SECRET}
+FIELDS = {one.name: one for one in dataclasses.fields(GroupConfig)}
+
+
+def refused(make: Callable[[], object], *words: str) -> str:
+    """The one line of the ConfigError that this raises; it has these words in it."""
+    with pytest.raises(ConfigError) as caught:
+        make()
+    text = str(caught.value)
+    assert "\n" not in text
+    for word in words:
+        assert word in text
+    return text
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", FIELDS)
+def test_a_value_of_another_type_is_named(setting: str) -> None:
+    for value in (object(), {"a": 1}, [1], 1j):
+        refused(lambda value=value: configure(GOOD | {setting: value}), setting)  # type: ignore[misc]
+
+
+BAD = {
+    "group": ["", "x" * 256, "a\nb", "\ud800"],
+    "name": ["", "x" * 65, "a\tb", "\ud800"],
+    "secret": [b"short", "short", b"x" * 2000],
+    "suite": ["rot13", ""],
+    "members": [["b", "c"], ["a", "b", "b"], ["a", ""], ["a", "x" * 65]],
+    "size": [0, -1, MEMBERS_MAX + 1],
+    "join_timeout_s": [-1.0, math.nan, math.inf],
+    "transport": ["tcp", ""],
+    "port": [-1, 65_536],
+    "ttl": [-1, 256],
+    "path_mtu_bytes": [-1, 100, 70_000],
+    "receive_buffer_bytes": [-1, 1 << 31],
+    "send_buffer_bytes": [-1, 1 << 31],
+    "bandwidth_bytes_s": [-1],
+    "reliability": ["best effort", ""],
+    "order": ["total", ""],
+    "k": [-1, 0, 1 << 20],
+    "f": [-1],
+    "delivery_messages": [0, -1],
+    "delivery_bytes": [0, 1000],
+    "window_messages": [0, -1],
+    "window_bytes": [0, 1000],
+    "message_bytes_max": [0, -1, 1 << 30],
+    "gossip_period_ms": [0.0, -1.0, math.nan, math.inf],
+    "gossip_fanout": [0, -1],
+    "gossip_messages": [-1],
+    "safety_rest_messages": [-1],
+    "nak_delay_ms": [0.0, -1.0, math.nan, math.inf],
+    "join_delay_ms": [-1.0, math.nan, math.inf],
+    "slow_after_ms": [-1.0, math.nan, math.inf],
+    "evict_after_s": [-1.0, math.nan, math.inf],
+    "metrics_port": [-1, 65_536],
+}
+BAD_VALUES = [(setting, value) for setting, values in BAD.items() for value in values]
+
+
+@pytest.mark.parametrize(("setting", "value"), BAD_VALUES)
+def test_a_value_out_of_range_is_refused_before_a_socket_is_opened(
+    setting: str, value: object
+) -> None:
+    refused(lambda: transport_settings(configure(GOOD | {setting: value})))
+
+
+@pytest.mark.parametrize("setting", ["gossip_period_ms", "nak_delay_ms", "slow_after_ms", "k"])
+def test_a_refusal_names_the_setting_and_the_value(setting: str) -> None:
+    refused(lambda: configure(GOOD | {setting: -1}), setting.partition("_m")[0], "-1")
+
+
+def test_who_is_in_the_group_has_to_be_said() -> None:
+    refused(lambda: configure({"group": "g", "secret": SECRET}), "members=", "size=")
+
+
+def test_members_and_size_may_not_contradict_each_other() -> None:
+    members = ["a", "b"]
+    assert configure(GOOD | {"members": members, "size": 2}).group_size == 2
+    assert configure(GOOD | {"members": members, "size": 0}).group_size == 2
+    refused(lambda: configure(GOOD | {"members": members, "size": 3}), "size is 3", "2 names")
+
+
+def test_a_member_that_is_not_among_the_members_is_named() -> None:
+    refused(lambda: configure(GOOD | {"members": ["b", "c"], "size": 0}), "'a'", "b, c")
+
+
+def test_a_secret_or_the_wish_to_have_none() -> None:
+    without = {"group": "g", "size": 2}
+    refused(lambda: configure(without), "semcast keys new", "insecure=True")
+    refused(lambda: configure(without | {"secret": SECRET, "insecure": True}), "choose one")
+    assert isinstance(configure(without | {"insecure": True}).keys(), Unsealed)
+    as_text, as_bytes = configure(GOOD).keys(), configure(GOOD | {"secret": SECRET.encode()}).keys()
+    assert isinstance(as_text, Keyring)
+    assert isinstance(as_bytes, Keyring)
+    assert as_text.list() == as_bytes.list()
+
+
+@pytest.mark.parametrize("peer", ["", "host", "host:", ":7400", "host:0", "host:70000", "h:x"])
+def test_a_peer_that_is_no_address_is_named(peer: str) -> None:
+    refused(lambda: resolve([peer], ipv6=False), repr(peer), "host:port")
+
+
+def test_peers_are_looked_up_and_each_address_is_there_once() -> None:
+    found = resolve(["127.0.0.1:7400", "127.0.0.1:7400", "localhost:7401"], ipv6=False)
+    assert found == [("127.0.0.1", 7400), ("127.0.0.1", 7401)]
+    assert resolve(["[::1]:7400"], ipv6=True) == [("::1", 7400)]
+
+
+def test_a_peer_without_an_address_is_one_line() -> None:
+    with pytest.raises(SemcastError, match="no-such-host.invalid"):
+        resolve(["no-such-host.invalid:7400"], ipv6=False)
+
+
+def test_an_unknown_setting_is_named() -> None:
+    refused(lambda: configure(GOOD | {"sise": 3}), "'sise'", "size")
+
+
+@given(st.dictionaries(st.sampled_from(sorted(FIELDS)), st.none() | st.text() | st.integers()))
+def test_any_values_make_a_configuration_or_one_of_our_errors(settings: dict[str, Any]) -> None:
+    try:
+        config = configure(GOOD | settings)
+    except ConfigError as error:
+        assert "\n" not in str(error).replace(repr("\n"), "")
+    else:
+        assert changed(config) == config
+
+
+# -- the secret ------------------------------------------------------------------------------------
+
+
+def test_the_secret_is_not_shown_by_a_configuration() -> None:
+    config = configure(GOOD)
+    assert SECRET not in repr(config) + str(config) + repr(config.keys())
+
+
+@pytest.mark.parametrize("wrong", [list(SECRET.encode()), bytearray(SECRET.encode()), [SECRET], 12345678901234567890])  # fmt: skip
+def test_the_secret_is_not_shown_by_an_error(wrong: object) -> None:
+    """Neither where it has the wrong type, nor where another setting is wrong."""
+    text = refused(lambda: configure(GOOD | {"secret": wrong}), "secret")
+    assert repr(wrong) not in text
+    with pytest.raises(ConfigError) as caught:
+        configure(GOOD | {"size": "x"})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown.replace(f'"{SECRET}"', "")
+
+
+def test_a_secret_that_is_too_short_is_not_shown() -> None:
+    assert "hunter2" not in refused(lambda: configure(GOOD | {"secret": "hunter2"}), "7 bytes")
+
+
+# -- files and the environment ---------------------------------------------------------------------
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "group.toml"
+    path.write_text(text)
+    return path
+
+
+TOML = f"""
+group = "quotes"
+name = "a"
+members = ["a", "b"]
+secret = "{SECRET}"
+evict_after_s = 5
+order = "key"
+"""
+
+
+def test_a_file_has_the_same_settings_and_arguments_go_first(tmp_path: Path) -> None:
+    path = write(tmp_path, TOML)
+    config = GroupConfig.load(path)
+    assert (config.members, config.evict_after_s, config.order) == (("a", "b"), 5.0, "key")
+    assert GroupConfig.load(path, order="fifo", group="other") == changed(
+        config, order="fifo", group="other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("group = ", "not TOML"), ("\x00", "not TOML"), ('group = "g"\nsise = 3', "sise")],
+)
+def test_a_file_that_makes_no_sense_is_named(tmp_path: Path, text: str, word: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(SemcastError, match=word) as caught:
+        GroupConfig.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        GroupConfig.load(tmp_path / "none.toml")
+    with pytest.raises(InputError, match=r"SEMCAST_CONFIG=.*none\.toml"):
+        from_environment({"group": "g"}, {"SEMCAST_CONFIG": str(tmp_path / "none.toml")})
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "group.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not TOML"):
+        GroupConfig.load(tmp_path / "group.toml")
+
+
+def test_arguments_go_before_the_environment_and_that_before_a_file(tmp_path: Path) -> None:
+    environment = {
+        "SEMCAST_CONFIG": str(write(tmp_path, TOML)),
+        "SEMCAST_NAME": "b",
+        "SEMCAST_MEMBERS": "b, c ,d",
+        "SEMCAST_DELIVER_OWN": "FALSE",
+        "SEMCAST_WINDOW_MESSAGES": "77",
+        "SEMCAST_JOIN_TIMEOUT_S": "2.5",
+    }
+    config = from_environment({"group": "quotes", "window_messages": 88}, environment)
+    assert config.name == "b"
+    assert config.members == ("b", "c", "d")
+    assert config.deliver_own is False
+    assert config.window_messages == 88
+    assert config.join_timeout_s == 2.5
+    assert config.order == "key"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("PORT", "x"), ("INSECURE", "maybe"), ("TTL", "1.5"), ("JOIN_TIMEOUT_S", "soon")],
+)
+def test_a_variable_that_makes_no_sense_is_named(variable: str, text: str) -> None:
+    environment = {f"SEMCAST_{variable}": text}
+    told = refused(lambda: from_environment(GOOD, environment), f"SEMCAST_{variable}", repr(text))
+    assert "<class" not in told
+
+
+def test_the_secret_may_come_from_the_environment() -> None:
+    given = {name: value for name, value in GOOD.items() if name != "secret"}
+    config = from_environment(given, {"SEMCAST_SECRET": SECRET})
+    assert config == configure(GOOD)
