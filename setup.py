@@ -12,8 +12,9 @@ from pathlib import Path
 from setuptools import setup
 
 ROOMS = ("obsolescence", "wire", "protocol", "sim/network")
-# The rest of the simulator reads scenarios and counts; only its core is worth compiling.
-FILES = ("ids.py", "sim/scheduler.py", "sim/faults.py", "sim/host.py")
+# The rest of the simulator reads scenarios and counts, and the rest of the live world waits for
+# people and networks; only their cores are worth compiling.
+FILES = ("ids.py", "sim/scheduler.py", "sim/faults.py", "sim/host.py", "live/engine.py")
 # These call OpenSSL or only hold names: nothing to gain from compiling them.
 LEFT_INTERPRETED = {"__init__.py", "keys.py", "seal.py"}
 

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,7 @@ def _about() -> dict[str, Any]:
             "system": platform.platform(),
             "python": platform.python_version(),
         },
+        "semcast_build": environment.semcast_build(),
         "versions": environment.versions([*environment.pinned(), "semcast"]),
     }
 
@@ -121,7 +123,12 @@ def main(words: list[str] | None = None) -> int:
         return 2
     if not chosen.no_install:
         peers = {entry.peer.name: entry.peer for entry in who}
-        unavailable = environment.prepare(peers.values(), console.print)
+        try:
+            unavailable = environment.prepare(peers.values(), console.print)
+        except subprocess.CalledProcessError:
+            text = "bench.peers: .venv-peers cannot be made: apt-get install python3-venv"
+            print(text, file=sys.stderr)
+            return 1
     work = cases_of(
         chosen.workload.split(","),
         chosen.size or SIZES_BYTES,
@@ -131,6 +138,9 @@ def main(words: list[str] | None = None) -> int:
     )
     steps = steps_of(work, who, chosen.rounds)
     about = _about()
+    if about["semcast_build"] != "compiled":
+        text = f"semcast is {about['semcast_build']}, so its figures say little: run make setup"
+        console.print(text, style="yellow")
     # Whoever has waited long enough still gets what was measured so far.
     with contextlib.suppress(KeyboardInterrupt):
         _perform(console, steps, unavailable)

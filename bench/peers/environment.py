@@ -68,6 +68,15 @@ def versions(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def semcast_build() -> str:
+    """Whether the semcast that is measured is compiled, interpreted or missing."""
+    text = "import semcast.protocol.member as m; print(m.__file__)"
+    done = subprocess.run([str(PYTHON), "-c", text], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return "missing"
+    return "interpreted" if done.stdout.strip().endswith(".py") else "compiled"
+
+
 def _usable() -> bool:
     """Whether the environment is there and has the interpreter that runs now."""
     if not PYTHON.exists():

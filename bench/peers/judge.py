@@ -139,12 +139,12 @@ def _fast_p99(label: str, row: Row, without: list[Row]) -> Requirement:
 
 
 def _age(label: str, row: Row, lossless: list[Row], which: str) -> Requirement:
-    key = f"slow_age_{which}_ms"
+    key = f"slow_keyed_age_{which}_ms"
     peer, theirs = _best_peer(lossless, key)
     limit = theirs[key] if theirs else None
     value = row.figures[key] if row.figures else None
     met = value < AGE_RATIO_MAX * limit if value is not None and limit else None
-    text = f"{label}, age at the slow reader, {which} in ms"
+    text = f"{label}, age of a key's value at the slow reader, {which} in ms"
     return Requirement(text, value, limit, peer, "lower than every peer that loses nothing", met)
 
 

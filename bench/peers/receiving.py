@@ -16,7 +16,8 @@ from bench.peers.orders import Orders
 from bench.peers.usage import MemoryLog, cpu_s, percentile
 
 _TIMEOUT_S = 0.1
-_QUIET_NS = 1_000_000_000
+# Longer than any pause between repeated requests.
+_QUIET_NS = 2_500_000_000
 _BATCH_MAX = 1024
 # A sleep wakes up to 0.1 ms late; the rest of the time is spent computing.
 _SLEEP_S = SLOW_NS * 0.8 / 1e9

@@ -9,6 +9,7 @@
     ├── RemoteProtocolError       a peer's bytes make no sense; drop them, count them, go on
     │   ├── SealError             not sealed with a key of ours, or altered on the way
     │   └── ReplayError           a datagram seen before, too old to tell, or of an earlier life
+    ├── NoAnswerError             nobody in the group answered in time
     ├── TransportError            the network of this machine refuses: an address, a port, a route
     └── InputError                a file or an option a user gave cannot be used
 
@@ -63,6 +64,10 @@ class SealError(RemoteProtocolError):
 
 class ReplayError(RemoteProtocolError):
     """The packet number was seen before, is too old to tell, or belongs to an earlier life."""
+
+
+class NoAnswerError(SemcastError):
+    """A question to a running group, and nobody in it answered in time."""
 
 
 class TransportError(SemcastError):

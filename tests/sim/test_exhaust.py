@@ -147,8 +147,8 @@ def test_there_are_27_ways_for_three_messages_to_replace_each_other() -> None:
 @pytest.mark.parametrize("relation", [(None, None), (None, Predecessors((1,)))], ids=named)
 def test_taking_equal_states_of_a_member_for_one_changes_nothing(relation: Relation) -> None:
     """Every history by itself gives the same ends, and as many interleavings."""
-    merged = exhaust(Scope(relation, ticks=1))
-    apart = exhaust(Scope(relation, ticks=1, merging=False))
+    merged = exhaust(Scope(relation, ticks=1, losses=1))
+    apart = exhaust(Scope(relation, ticks=1, losses=1, merging=False))
     assert merged.complete
     assert apart.complete
     assert merged.finals == apart.finals

@@ -18,14 +18,21 @@ import typer
 from semcast.cli import (
     demo,
     doctor,
+    keys,
+    members,
     model_propagation,
     model_purge,
     model_stability,
     model_trigger,
     profile,
+    record,
+    replay,
+    send,
     sim_exhaust,
     sim_explore,
     sim_run,
+    tail,
+    top,
 )
 from semcast.cli._errors import exit_code_of
 
@@ -70,6 +77,23 @@ app.command("demo", short_help="Watch one slow reader under four policies.")(dem
 app.command("doctor", short_help="What the network of this machine can do, and what to mend.")(
     doctor.doctor
 )
+keys_app = typer.Typer(
+    help="Make a group's secret, and change it while the group runs: install, use, remove.",
+    short_help="Make and change a group's secret.",
+    rich_markup_mode=None,
+)
+keys_app.command("new", short_help="Make a secret.")(keys.new)
+keys_app.command("install", short_help="All members learn another secret.")(keys.install)
+keys_app.command("use", short_help="All members seal with another key.")(keys.use)
+keys_app.command("remove", short_help="All members forget a key.")(keys.remove)
+keys_app.command("list", short_help="Which keys each member has.")(keys.list_keys)
+app.command("send", short_help="Send text or lines of stdin to a group.")(send.send)
+app.command("tail", short_help="Print a group's messages as they come.")(tail.tail)
+app.command("members", short_help="Who is in a group, and how they are doing.")(members.members)
+app.command("top", short_help="Watch a group: rates, buffers, purges, lag.")(top.top)
+app.add_typer(keys_app, name="keys")
+app.command("record", short_help="Write down what happens in a group.")(record.record)
+app.command("replay", short_help="Send what a trace holds to a group.")(replay.replay)
 app.add_typer(model_app, name="model")
 app.add_typer(sim_app, name="sim")
 app.command("profile", short_help="How far apart a trace's messages and replacements are.")(
@@ -128,6 +152,11 @@ def _root(
 
 @model_app.callback(invoke_without_command=True)
 def _model(context: typer.Context) -> None:
+    _help_if_alone(context)
+
+
+@keys_app.callback(invoke_without_command=True)
+def _keys(context: typer.Context) -> None:
     _help_if_alone(context)
 
 

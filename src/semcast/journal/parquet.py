@@ -1,8 +1,8 @@
 """Journals as Parquet: one folder per run, `run=<name>/<part>.parquet`, the header in each file.
 
 Journals in, files out, and back. pyarrow is imported when it is needed and not before. A file is
-written under another name and then put in its place, so that half of one is never read. The files of
-live members, one for each life, are read as one journal (`lives`).
+written under another name and then put in its place, so that half of one is never read. The files
+of live members, one for each life, are read as one journal (`lives`).
 """
 
 import heapq
@@ -66,7 +66,9 @@ def write_journal(journal: Journal, directory: str | Path, part: str = "journal"
 
 def runs_in(directory: str | Path) -> list[str]:
     """The names of the runs that have a journal below `directory`."""
-    found = (_run_of(path) for suffix in _SUFFIXES for path in Path(directory).glob(f"run=*/*{suffix}"))
+    found = (
+        _run_of(path) for suffix in _SUFFIXES for path in Path(directory).glob(f"run=*/*{suffix}")
+    )
     return sorted(set(found))
 
 
@@ -100,8 +102,16 @@ def _journal(header: Header, events: Iterable[Event]) -> Journal:
 
 
 def _parts_in(folder: Path) -> list[Path]:
-    """All parts, by name; a life that has its final file needs no other."""
-    found = {path.stem: path for suffix in _SUFFIXES for path in folder.glob(f"*{suffix}")}
+    """All parts, by name; a life that has its final file needs no other.
+
+    An empty stream is of a life that was killed before it wrote anything.
+    """
+    found = {
+        path.stem: path
+        for suffix in _SUFFIXES
+        for path in folder.glob(f"*{suffix}")
+        if suffix != STREAM_SUFFIX or path.stat().st_size > 0
+    }
     return [path for _, path in sorted(found.items())]
 
 

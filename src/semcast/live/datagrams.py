@@ -2,7 +2,7 @@
 
 Never blocks and raises nothing for what a network does: what the kernel has no room for is left
 to the caller, what it refuses is counted and gone, as if the network had lost it. Knows nothing of
-what is in a datagram, and does not filter out a member's own multicasts that come back to it.
+what is in a datagram. A member's own multicasts come back to it unless it asks not to get them.
 
 Not thread-safe: the caller holds a lock.
 """
@@ -84,6 +84,9 @@ class Transport(ABC):
     @abstractmethod
     def send_all(self, datagrams: list[bytes]) -> int:
         """Send to the whole group; how many were taken, from the first on."""
+
+    def ignore_own(self) -> None:  # noqa: B027
+        """Do without what this transport itself sends to all, as far as the kernel can."""
 
     def close(self) -> None:
         for sock in self._sockets:

@@ -29,7 +29,7 @@ _MS: Final = 1_000_000
 FOREVER: Final = (1 << 62) - 1
 # How long an application may stay away from the sockets that it was reading before the engine's
 # thread reads them, when there is traffic and when there is none.
-TICK_NS: Final = 2 * _MS
+TICK_NS: Final = 1 * _MS
 IDLE_TICK_NS: Final = 20 * _MS
 IDLE_AFTER_NS: Final = 200 * _MS
 # Sends that follow each other this closely are a burst; what is unsent is at most so old and so
@@ -37,7 +37,9 @@ IDLE_AFTER_NS: Final = 200 * _MS
 BURST_NS: Final = 20_000
 BURST_AGE_NS: Final = 200_000
 BURST_BYTES: Final = 60_000
-TAIL_NS: Final = 1 * _MS
+TAIL_NS: Final = TICK_NS
+# An application that calls often reads the sockets now and then, so that nobody else has to.
+ATTEND_NS: Final = 100_000
 
 
 class Waker:
@@ -82,6 +84,8 @@ class Engine:
         # must not disturb timers. So this one begins with the wall clock and then goes its own way.
         self._epoch_ns: Final[i64] = time.time_ns() - time.monotonic_ns()
         self.lock = threading.Lock()
+        self._acquire: Callable[[], object] = self.lock.acquire
+        self._release: Callable[[], object] = self.lock.release
         # Called, with the lock held, when a message or room for one is there for those who wait
         # without a thread; what is called must not block.
         self.on_ready: Callable[[], None] | None = None
@@ -95,15 +99,18 @@ class Engine:
         self._waker: Final = Waker()
         self._leading = False
         self._led_ns: i64 = -FOREVER
+        self._turned_ns: i64 = -FOREVER
         self._followers: list[threading.Lock] = []
         self._traffic_ns: i64 = -FOREVER
+        # How many messages applications took.
+        self.delivered: i64 = 0
         # When the engine's thread looks in by itself at the latest.
         self._sleeps_until_ns: i64 = 0
         self._sent_ns: i64 = 0
         self._flushed_ns: i64 = 0
         self._unsent_bytes: i64 = 0
         self._closing = False
-        self._thread: Final = threading.Thread(
+        self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
         )
         for fileno in session.transport.filenos():
@@ -114,80 +121,131 @@ class Engine:
         """The time since 1970, but never set back or forward."""
         return time.monotonic_ns() + self._epoch_ns
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was stopped."""
+        return self._closing
+
     def start(self) -> None:
         """Begin; from now on the member takes care of itself."""
-        self._thread.start()
+        self._own_thread.start()
 
     # -- messages ----------------------------------------------------------------------------------
 
     def try_send(self, payload: bytes, replaces: Replaces) -> Message:
         """Send, or WindowFullError."""
-        with self.lock:
+        self._acquire()
+        try:
             return self._send(payload, replaces)
+        finally:
+            self._release()
 
-    def send(self, payload: bytes, replaces: Replaces, until_ns: int) -> Message:
+    def send(self, payload: bytes, replaces: Replaces, until_ns: i64) -> Message:
         """Send as soon as there is room; TimeoutError if there is none until then."""
-        with self.lock:
+        self._acquire()
+        try:
             while True:
                 try:
                     return self._send(payload, replaces)
                 except WindowFullError:
                     if not self._wait(self._has_room, until_ns):
                         raise TimeoutError(_no_room(self.session)) from None
+        finally:
+            self._release()
 
     def send_many(
-        self, payloads: list[bytes], replaces: list[Replaces] | None, until_ns: int
+        self, payloads: list[bytes], replaces: list[Replaces] | None, until_ns: i64
     ) -> int:
         """Send all of these; says how many, which is fewer only if there is no room in time."""
         sent: i64 = 0
         count: i64 = len(payloads)
-        with self.lock:
+        self._acquire()
+        try:
             while True:
                 sent += self._send_some(payloads, replaces, sent)
                 if sent == count or not self._wait(self._has_room, until_ns):
                     return sent
+        finally:
+            self._release()
 
     def try_send_many(
-        self, payloads: list[bytes], replaces: list[Replaces] | None, start: int
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64
     ) -> int:
         """Send these from `start` on while there is room; says how many."""
-        with self.lock:
+        self._acquire()
+        try:
             return self._send_some(payloads, replaces, start)
+        finally:
+            self._release()
 
     def try_receive(self) -> Message | None:
         """The next message, if there is one."""
-        with self.lock:
-            return self._running().take_one(self.now_ns())
-
-    def receive(self, until_ns: int) -> Message:
-        """The next message; TimeoutError if there is none until then."""
-        with self.lock:
+        self._acquire()
+        try:
             message = self._running().take_one(self.now_ns())
+            if message is not None:
+                self.delivered += 1
+            return message
+        finally:
+            self._release()
+
+    def receive(self, until_ns: i64) -> Message:
+        """The next message; TimeoutError if there is none until then."""
+        self._acquire()
+        try:
+            member = self._running()
+            message = member.take_one(self._attend())
             while message is None:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
-                message = self._running().take_one(self.now_ns())
+                message = member.take_one(self.now_ns())
+            self.delivered += 1
             return message
+        finally:
+            self._release()
 
-    def try_receive_many(self, messages_max: int) -> list[Message]:
+    def try_receive_many(self, messages_max: i64) -> list[Message]:
         """The messages that wait, at most so many."""
-        with self.lock:
-            return self._running().take(messages_max, self.now_ns())
-
-    def receive_many(self, messages_max: int, until_ns: int) -> list[Message]:
-        """At least one message and at most so many; TimeoutError if there is none until then."""
-        with self.lock:
+        self._acquire()
+        try:
             taken = self._running().take(messages_max, self.now_ns())
+            self.delivered += len(taken)
+            return taken
+        finally:
+            self._release()
+
+    def receive_many(self, messages_max: i64, until_ns: i64) -> list[Message]:
+        """At least one message and at most so many; TimeoutError if there is none until then."""
+        self._acquire()
+        try:
+            member = self._running()
+            taken = member.take(messages_max, self._attend())
             while not taken:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
-                taken = self._running().take(messages_max, self.now_ns())
+                taken = member.take(messages_max, self.now_ns())
+            self.delivered += len(taken)
             return taken
+        finally:
+            self._release()
 
     def wait_for(self, ready: Callable[[], bool], until_ns: int) -> bool:
         """Until `ready`, which is called with the lock held; False if it is not so in time."""
         with self.lock:
             return self._wait(ready, until_ns)
+
+    def _attend(self) -> i64:
+        """An application is here, so it takes turns: two threads would only be in each other's way.
+        Says what time it is.
+        """
+        now_ns = self.now_ns()
+        if self.on_ready is None:
+            if now_ns - self._turned_ns > ATTEND_NS and not self._leading:
+                self._turn(now_ns)
+                if self._followers:
+                    self._wake_followers()
+            self._led_ns = now_ns
+        return now_ns
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -204,13 +262,14 @@ class Engine:
         )
 
     def _send(self, payload: bytes, replaces: Replaces) -> Message:
-        now_ns: i64 = self.now_ns()
+        now_ns = self.now_ns()
         message = self._running().multicast(payload, replaces, now_ns)
         self._unsent_bytes += len(payload)
         alone = now_ns - self._sent_ns > BURST_NS
         self._sent_ns = now_ns
         if alone or self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
             self._flush(now_ns)
+            self._attend()
         elif self._sleeps_until_ns > now_ns + TAIL_NS:
             self._sleeps_until_ns = now_ns + TAIL_NS
             self._waker.wake()
@@ -220,6 +279,7 @@ class Engine:
         now_ns: i64 = self.now_ns()
         accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
         self._flush(now_ns)
+        self._attend()
         return accepted
 
     def _flush(self, now_ns: i64) -> None:
@@ -326,6 +386,7 @@ class Engine:
         session.flush(now_ns)
         self._unsent_bytes = 0
         self._flushed_ns = now_ns
+        self._turned_ns = now_ns
         if self._member is None:
             self._member = session.member
         if self.on_turn is not None:
@@ -395,13 +456,14 @@ class Engine:
             if self.on_ready is not None:
                 self.on_ready()
         self._waker.wake()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._own_thread.is_alive() and self._own_thread is not threading.current_thread():
+            self._own_thread.join()
         self._close()
 
     def after_fork(self) -> None:
         """In a forked child: this is another process's member, and not to be touched."""
         self.lock = threading.Lock()
+        self._acquire, self._release = self.lock.acquire, self.lock.release
         self._closing = True
         self.session.ended = GroupClosedError(
             f"group {self.session.config.group!r} was joined by the parent process; "

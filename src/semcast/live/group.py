@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from semcast.errors import ConfigError
 from semcast.ids import Source
-from semcast.live import joining
 from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.engine import FOREVER, Engine
-from semcast.live.health import Event, Health, MemberView
+from semcast.live.health import Event, MemberView
+from semcast.live.inside import Inside
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import KeyInfo, Keyring
 
@@ -30,12 +30,12 @@ class BaseGroup:
         self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
     ) -> None:
         self.config: Final = config
-        self._engine: Final[Engine] = joining.start(config, observer)
         self._listeners: Final[list[Callable[[Event], None]]] = []
-        self._health: Final = Health(self._engine.session, self._tell)
-        self._engine.on_turn = self._health.on_turn
+        self._inside: Final = Inside(config, observer, _Teller(config.group, self._listeners))
+        self._engine: Final[Engine] = self._inside.engine
+        self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
-        self._finalizer: Final = weakref.finalize(self, self._engine.stop)
+        self._finalizer: Final = weakref.finalize(self, self._inside.stop)
 
     @property
     def name(self) -> str:
@@ -50,19 +50,7 @@ class BaseGroup:
 
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member; the names say the units."""
-        engine = self._engine
-        with engine.lock:
-            session = engine.session
-            found: dict[str, float] = {}
-            if session.member is not None:
-                found |= session.member.stats()
-            found |= session.transport.counters
-            found["datagrams_opened"] = session.opener.opened
-            found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
-            found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
-            found["path_mtu_bytes"] = session.transport.path_mtu_bytes
-            found["multicast_transport"] = int(session.transport.multicast)
-            return found
+        return self._inside.stats()
 
     def past_events(self) -> list[Event]:
         """What happened to the group lately, oldest first; only so many are remembered."""
@@ -105,12 +93,6 @@ class BaseGroup:
 
     # -- small parts -------------------------------------------------------------------------------
 
-    def _tell(self, event: Event) -> None:
-        level = logging.INFO if event.kind in _FINE else logging.WARNING
-        log.log(level, "%s: %s", self.config.group, event.text, extra={"semcast": asdict(event)})
-        for listener in list(self._listeners):
-            listener(event)
-
     def _until_ns(self, timeout: float | None) -> int:
         return FOREVER if timeout is None else self._engine.now_ns() + round(timeout * 1e9)
 
@@ -123,6 +105,20 @@ class BaseGroup:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._engine.session.roster.members)} members"
         return f"<{type(self).__name__} {self.config.name!r} in {self.config.group!r}: {state}>"
+
+
+class _Teller:
+    """Events in, to the log and whoever listens."""
+
+    def __init__(self, group: str, listeners: list[Callable[[Event], None]]) -> None:
+        self._group: Final = group
+        self._listeners: Final = listeners
+
+    def __call__(self, event: Event) -> None:
+        level = logging.INFO if event.kind in _FINE else logging.WARNING
+        log.log(level, "%s: %s", self._group, event.text, extra={"semcast": asdict(event)})
+        for listener in list(self._listeners):
+            listener(event)
 
 
 _FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")

@@ -58,8 +58,12 @@ class MemberView:
 class Health:
     """Watches a session."""
 
-    def __init__(self, session: Session, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, session: Session, delivered: Callable[[], int], tell: Callable[[Event], None]
+    ) -> None:
+        """`delivered` says how many messages this member's application took."""
         self._session: Final = session
+        self._delivered: Final = delivered
         self._tell: Final = tell
         self._next_ns = 0
         self._blocked_ns = -1
@@ -89,11 +93,13 @@ class Health:
         oldest = member.oldest()
         session.status = {
             "sent": stats["multicast"],
-            "delivered": stats["delivered"],
+            "delivered": self._delivered(),
             "purged": stats["purged_delivery"],
             "held": stats["delivery_held"],
             "room": session.config.delivery_messages,
             "behind_ms": 0.0 if oldest is None else max(0.0, (now_ns - int(oldest.sent_ns)) / 1e6),
+            # Once said, it stays: others go by it.
+            "run": session.status.get("run") or run_began_ns(session),
         }
         blocked = member.blocked and not member.can_multicast()
         patience_ns = round(session.config.slow_after_ms * 1e6)
@@ -223,6 +229,19 @@ _GONE: Final = {
     "evicted": "was put out: it stood in the way for too long",
     "left": "left",
 }
+
+
+def run_began_ns(session: Session) -> int:
+    """When the run began that this member is part of: when the last of the first members did.
+
+    Those who come later cannot know it, and take it from what others say.
+    """
+    roster = session.roster
+    told = [int(peer.status.get("run", 0)) for peer in roster.peers.values()]
+    if roster.former_incarnation >= 0 and any(told):
+        return max(told)
+    lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]
+    return max([int(session.me.incarnation), *lives])
 
 
 def purge_ratio(peer: Peer) -> float:

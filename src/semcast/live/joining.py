@@ -11,7 +11,6 @@ import random
 import secrets
 import socket
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -28,7 +27,7 @@ from semcast.wire.keys import group_id
 log: Final = logging.getLogger("semcast")
 
 # Engines of this process: a forked child must not touch its parent's members.
-_engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+_engines: Final[list[Engine]] = []
 
 
 def start(
@@ -49,12 +48,13 @@ def start(
             random.Random(secrets.randbits(64)),
             observer,
         )
-        transport.peers = []
+        transport.ignore_own()
         engine = Engine(session)
     except BaseException:
         transport.close()
         raise
-    _engines.add(engine)
+    _engines[:] = [one for one in _engines if not one.closed]
+    _engines.append(engine)
     engine.start()
     return engine
 

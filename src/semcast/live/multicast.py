@@ -21,6 +21,7 @@ from semcast.live.address import (
     socket_address,
 )
 from semcast.live.datagrams import Opened, Transport
+from semcast.live.echo import ignore_own
 from semcast.live.interfaces import Interface, find_interface
 from semcast.live.opening import opening
 from semcast.live.refusal import IPV6_LOOPBACK_ADVICE, refused
@@ -38,6 +39,10 @@ class MulticastTransport(Transport):
 
     def send_all(self, datagrams: list[bytes]) -> int:
         return self.send(self.group, datagrams)
+
+    def ignore_own(self) -> None:
+        for sock in self._sockets[1:]:
+            ignore_own(sock, self._sending)
 
 
 def open_multicast(settings: TransportSettings) -> MulticastTransport:

@@ -14,10 +14,11 @@ import os
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from semcast.errors import InputError
+from semcast.errors import InputError, SemcastError
 from semcast.ids import Source
 from semcast.journal.event import Event
 from semcast.journal.header import Header
@@ -27,6 +28,7 @@ from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter, require_stream
 from semcast.live.config import GroupConfig
 from semcast.live.engine import Engine
+from semcast.live.health import run_began_ns
 from semcast.live.session import Session
 from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
@@ -92,7 +94,7 @@ class Recorder:
         self._node = ""
         self._names: Final[dict[Source, str]] = {}
         self._lsn = 0
-        self._gap = 0
+        self._lost = 0
         # Written and left out so far, for statistics.
         self.events = 0
         self.left_out = 0
@@ -133,10 +135,11 @@ class Recorder:
         queue = self._observer.queue
         while queue:
             told = [queue.popleft() for _ in range(min(len(queue), BATCH_EVENTS_MAX))]
-            lost, self._observer.left_out = self._observer.left_out, 0
-            rows = [self._row(one) for one in told]
-            self._write(rows)
+            # What was left out by now came after all that was taken from the full queue.
+            lost = self._observer.left_out - self._lost
+            self._write([self._row(one) for one in told])
             if lost:
+                self._lost += lost
                 self._note_gap(lost, "events come faster than they can be written")
 
     def _write(self, rows: list[Event]) -> None:
@@ -148,7 +151,7 @@ class Recorder:
                 self._writer = StreamWriter(self._config.record, self._header())
             self._writer.write(rows)
             self.events += len(rows)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, SemcastError) as error:
             # A batch may be on disk in part; a reader stops there, so nothing can come after it.
             self._broken = True
             self.left_out += len(rows)
@@ -233,23 +236,7 @@ class Recorder:
                 session.config.group,
                 one_order=False,
             )
-        return _with_life(found, self._node, self._config.name, joined)
-
-
-def _with_life(header: Header, node: str, name: str, joined: bool) -> Header:
-    from dataclasses import replace
-
-    return replace(header, node=node, name=name, joined=joined)
-
-
-def run_began_ns(session: Session) -> int:
-    """When the run began that this member is part of: the same for all of them."""
-    roster = session.roster
-    told = [int(peer.status.get("run", 0)) for peer in roster.peers.values()]
-    if roster.former_incarnation >= 0 and any(told):
-        return max(told)
-    lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]
-    return max([int(session.me.incarnation), *lives])
+        return replace(found, node=self._node, name=self._config.name, joined=joined)
 
 
 def run_name(session: Session) -> str:

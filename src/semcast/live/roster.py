@@ -48,6 +48,8 @@ class Peer:
     roster: str = ""
     knows_me: int = -1
     status: Mapping[str, float] = field(default_factory=dict)
+    # The life before this one, if there was one that is known here.
+    former: int = -1
 
 
 class Roster:
@@ -90,6 +92,8 @@ class Roster:
             "roster": self.digest,
             "members": self._told_members(),
             "peers": [[p.name, p.incarnation, p.address[0], p.address[1]] for p in known],
+            # In the same hello as the life that follows: who comes back must know that it does.
+            "former": [[p.id, p.former] for p in known if p.former >= 0],
             "left": list(self.left.items())[:_TOLD_MAX],
             "evicted": list(self.evicted.items())[:_TOLD_MAX],
             "status": dict(status),
@@ -177,12 +181,14 @@ class Roster:
             return []
         if peer is None and len(self.peers) >= MEMBERS_MAX:
             return []
+        self._learn_former(said)
+        former = _life_before(peer, incarnation)
         knows_me = -1 if peer is None else peer.knows_me
         for other, life, _ in peers:
             if member_id(other) == self.me:
                 knows_me = life
         self.peers[sender] = Peer(
-            sender, name, incarnation, address, now_ns, digest, knows_me, status
+            sender, name, incarnation, address, now_ns, digest, knows_me, status, former
         )
         for member, life in left:
             self._mark(self.left, member, life)
@@ -194,6 +200,11 @@ class Roster:
             self.members = tuple(sorted(member_id(one) for one in members))
         self._choose()
         return self._learn(peers)
+
+    def _learn_former(self, said: Mapping[str, Any]) -> None:
+        for member, life in _former(said):
+            if member == self.me and life != self.incarnation:
+                self.former_incarnation = max(self.former_incarnation, life)
 
     def _learn(self, peers: list[tuple[str, int, Address]]) -> list[Address]:
         new = []
@@ -257,6 +268,23 @@ def _checked(
     if member_id(name) != sender:
         raise RemoteProtocolError(f"hello of {sender:x} says it is {name!r}, which has another id")
     return name, digest, members, peers, left, evicted, status
+
+
+def _life_before(peer: Peer | None, incarnation: int) -> int:
+    if peer is None:
+        return -1
+    return peer.incarnation if incarnation > peer.incarnation else peer.former
+
+
+def _former(said: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The lives before those that a hello names, by member."""
+    try:
+        found = [(member, life) for member, life in said.get("former", ())]
+    except (TypeError, ValueError):
+        found = [(-1, -1)]
+    if not all(_is_id(member) and _is_id(life) for member, life in found):
+        raise RemoteProtocolError("hello with former lives that make no sense")
+    return found
 
 
 def _is_name(value: object) -> bool:

@@ -110,6 +110,9 @@ class Session:
             self.member.on_timer(now_ns)
         if now_ns >= self._hello_ns:
             self.say_hello(now_ns)
+        if self.member is None and self.roster.complete:
+            # There is nobody to wait for: a group of one, or all others have left.
+            self._complete(now_ns)
 
     def next_deadline_ns(self) -> int:
         """When to call `on_timer` and `flush` at the latest."""

@@ -103,7 +103,6 @@ class Member:
         # INV-STALLED: all streams of which more is known than was handed on, for lack of room or
         # because something is missing; and perhaps some that have gone on since.
         self._stalled: Final[dict[Source, Inbound]] = {}
-        self._last_taken: Inbound | None = None
         self._repairs: Final[dict[Source, Repair]] = {}
         self._window: Final = RequestWindow(4 * config.nak_delay_ns, config.window_messages)
         self._answers: Final = Answers(
@@ -118,9 +117,8 @@ class Member:
         self._rest_periods: i64 = 1
         # Messages that came since others were told; at so many they are told without delay.
         self._untold: i64 = 0
-        self._untold_max: Final[i64] = config.gossip_messages or NEVER
+        self._untold_max: Final[i64] = config.gossip_messages
         self._blocked = False
-        self._delivered: i64 = 0
         # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
         # member takes nothing of its sources and has no votes on them, so that no stream has a
         # hole behind its join point. By page, the round that is free; 0 once joined.
@@ -211,7 +209,6 @@ class Member:
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes what waits for it, oldest first; this is delivery."""
         taken = self._delivery.take_many(messages_max)
-        self._delivered += len(taken)
         self._tell_skipped(taken)
         if self._observer is not None:
             for message in taken:
@@ -225,14 +222,10 @@ class Member:
         message = self._delivery.take()
         if message is None:
             return None
-        self._delivered += 1
         if self._in_place:
             newest_skipped(message)
         else:
-            inbound = self._last_taken
-            if inbound is None or message.source is not inbound.source:
-                inbound = self._inbounds[message.source]
-                self._last_taken = inbound
+            inbound = self._inbounds[message.source]
             if message.seq > inbound.taken + 1:
                 message.skipped = range(inbound.taken + 1, message.seq)
             inbound.taken = message.seq
@@ -254,11 +247,10 @@ class Member:
                 newest_skipped(message)
             return
         # Messages come in runs of one source, so the stream of the last one is often right.
-        inbound = self._last_taken
+        inbound: Inbound | None = None
         for message in taken:
             if inbound is None or message.source is not inbound.source:
                 inbound = self._inbounds[message.source]
-                self._last_taken = inbound
             if message.seq > inbound.taken + 1:
                 message.skipped = range(inbound.taken + 1, message.seq)
             inbound.taken = message.seq
@@ -362,7 +354,6 @@ class Member:
         delivery, retained = self._delivery.counts, self._retained.counts
         return {
             "multicast": int(self._sender.seq),
-            "delivered": int(self._delivered),
             "delivery_held": len(self._delivery),
             "retained_held": len(self._retained),
             "early_held": sum(inbound.waiting for inbound in self._inbounds.values()),
@@ -466,13 +457,15 @@ class Member:
 
     def _has(self, source: Source, seq: i64, now_ns: i64) -> None:
         """We have a source's messages up to `seq`: something to tell others soon."""
-        self._untold += self._stability.has(source, seq)
+        more = self._stability.has(source, seq)
         if self._guard is not None:
             self._safety.has(source, seq)
         self._rest_periods = 1
         soon_ns = now_ns + self.config.gossip_period_ns
-        if self._untold >= self._untold_max:
-            soon_ns = now_ns
+        if self._untold_max > 0:
+            self._untold += more
+            if self._untold >= self._untold_max:
+                soon_ns = now_ns
         if self._gossip_ns > soon_ns:
             self._gossip_ns = soon_ns
 

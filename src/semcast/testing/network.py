@@ -64,10 +64,10 @@ class FakeNetwork:
         self._flying: Final[list[tuple[int, int, Address, Address, bytes]]] = []
         self._transports: Final[dict[Address, FakeTransport]] = {}
 
-    def transport(self) -> "FakeTransport":
+    def transport(self, address: Address | None = None) -> "FakeTransport":
         """A host of its own on this network."""
         self._hosts += 1
-        address = (f"10.0.{self._hosts >> 8}.{self._hosts & 255}", PORT)
+        address = address or (f"10.0.{self._hosts >> 8}.{self._hosts & 255}", PORT)
         self._transports[address] = transport = FakeTransport(self, address)
         return transport
 
@@ -77,16 +77,18 @@ class FakeNetwork:
         *,
         observer: Callable[[Source], Observer | None] = lambda _: None,
         incarnation: int = 0,
+        address: Address | None = None,
         **settings: Any,
     ) -> "FakeMember":
         """A member that begins to look for the others, with the settings of `GroupConfig`.
 
         On a network without multicast everybody who is there already is told to it as a peer. Its
-        incarnation is the time, as it is in the real world, unless another is given.
+        incarnation is the time, as it is in the real world, unless another is given. Its address
+        is a new one, unless it comes back to where it was.
         """
         config = configure({"group": group} | settings)
         seeds = [] if self.multicast else list(self._transports)
-        transport = self.transport()
+        transport = self.transport(address)
         stream = random.Random(f"{self._seed}/member/{self._hosts}")
         life = incarnation or self.now_ns
         member = FakeMember(self, Session(config, transport, seeds, life, stream, observer))

@@ -1,0 +1,258 @@
+"""What commands about live groups share: how a group is named and reached, joining it, asking it.
+
+Options in, a `Target` out, which joins or asks. A command takes the target as its first parameter
+and is wrapped by `group_command`, which adds the options.
+"""
+
+import functools
+import inspect
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from semcast.errors import ConfigError, GroupClosedError, InputError
+
+if TYPE_CHECKING:
+    from semcast.live.blocking import Group
+    from semcast.live.config import GroupConfig
+    from semcast.live.control import Asker
+
+SOME_DID_NOT: Final = 1
+TERMINATED: Final = 143  # 128 + SIGTERM, as shells report it
+_SECRET_BYTES_MAX: Final = 4096
+
+GroupArgument = Annotated[str, typer.Argument(help="The group's name.", show_default=False)]
+_OPTIONS: Final[dict[str, tuple[object, Any]]] = {
+    "secret": (
+        Annotated[
+            str | None,
+            typer.Option(help="The group's secret; others see it in the list of processes."),
+        ],
+        None,
+    ),
+    "secret_file": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                envvar="SEMCAST_SECRET_FILE",
+                help="A file with the secret; without either, SEMCAST_SECRET.",
+            ),
+        ],
+        None,
+    ),
+    "key_id": (
+        Annotated[int | None, typer.Option(help="The number of that secret among the keys.")],
+        None,
+    ),
+    "insecure": (
+        Annotated[bool, typer.Option("--insecure", help="The group has no secret.")],
+        False,
+    ),
+    "peers": (
+        Annotated[
+            str, typer.Option(help="Addresses of members, host:port,… Not needed with multicast.")
+        ],
+        "",
+    ),
+    "interface": (Annotated[str, typer.Option(help="Name or address of the interface.")], ""),
+    "transport": (Annotated[str, typer.Option(help="auto, multicast or unicast.")], ""),
+    "config": (
+        Annotated[Path | None, typer.Option(help="A TOML file with settings of GroupConfig.")],
+        None,
+    ),
+    "log_format": (
+        Annotated[str, typer.Option(help="Of warnings on stderr: text or json.")],
+        "text",
+    ),
+}
+_JOINING: Final[dict[str, tuple[object, Any]]] = {
+    "name": (Annotated[str, typer.Option(help="This member's name.")], ""),
+    "members": (
+        Annotated[
+            str,
+            typer.Option(
+                help="Names of all members, with commas. Members are counted from the start, so "
+                "the others must count this one too."
+            ),
+        ],
+        "",
+    ),
+    "size": (Annotated[int, typer.Option(help="Or how many they are, with this one.")], 0),
+    "join_timeout": (
+        Annotated[float | None, typer.Option(help="Seconds to wait for the others.")],
+        None,
+    ),
+}
+_ASKING: Final[dict[str, tuple[object, Any]]] = {
+    "timeout": (Annotated[float, typer.Option(help="Seconds to wait for answers.")], 3.0),
+}
+
+
+@dataclass
+class Target:
+    """A group that a user named."""
+
+    group: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long answers may take."""
+        timeout_s = float(self.options["timeout"])
+        if not 0 < timeout_s <= 3600:
+            raise ConfigError(f"--timeout {timeout_s:g}; it goes from above 0 to 3600 seconds")
+        return timeout_s
+
+    def _settings(self) -> dict[str, Any]:
+        given = self.options
+        found: dict[str, Any] = {"group": self.group}
+        for name in ("interface", "transport", "name", "size", "key_id"):
+            if given.get(name):
+                found[name] = given[name]
+        for name in ("peers", "members"):
+            if given.get(name):
+                found[name] = [part.strip() for part in given[name].split(",") if part.strip()]
+        if given.get("join_timeout") is not None:
+            found["join_timeout_s"] = given["join_timeout"]
+        if given["insecure"]:
+            found |= {"insecure": True, "secret": None}
+        if given["secret"] is not None:
+            found["secret"] = given["secret"]
+        elif given["secret_file"] is not None:
+            found["secret"] = read_secret(given["secret_file"])
+        return found
+
+    def config(self, **more: Any) -> "GroupConfig":
+        """What was given, then SEMCAST_* variables, then the file."""
+        from semcast.live.config import from_environment
+
+        environment = dict(os.environ)
+        if self.options["config"] is not None:
+            environment["SEMCAST_CONFIG"] = str(self.options["config"])
+        return from_environment(self._settings() | more, environment)
+
+    @contextmanager
+    def joined(self, **more: Any) -> "Iterator[Group]":
+        """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does."""
+        import semcast.blocking
+
+        config = self.config(**more)
+        with _terminated_cleanly(), semcast.blocking.join(self.group, config=config) as group:
+            yield group
+
+    def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
+        """For questions; whoever asks is no member."""
+        from semcast.live.control import Asker
+
+        return Asker(self.config(members=(), size=1), others)
+
+
+def group_command(
+    asking: bool = False, group_first: bool = True
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add GROUP and its options to a command, whose first parameter becomes the target."""
+    shared = _OPTIONS | (_ASKING if asking else _JOINING)
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        _, *own = inspect.signature(function).parameters.values()
+        arguments = [one for one in own if one.default is inspect.Parameter.empty]
+        options = [one for one in own if one.default is not inspect.Parameter.empty]
+        given = inspect.Parameter("group", inspect.Parameter.KEYWORD_ONLY, annotation=GroupArgument)
+        added = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
+            for name, (annotation, default) in shared.items()
+        ]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        named = [given, *arguments] if group_first else [*arguments, given]
+        all_of_them = [one.replace(kind=keyword) for one in (*named, *options, *added)]
+
+        @functools.wraps(function)
+        def command(**values: Any) -> int:
+            target = Target(values.pop("group"), {name: values.pop(name) for name in shared})
+            with _logging(target.options["log_format"]):
+                return function(target, **values)
+
+        command.__signature__ = inspect.Signature(all_of_them)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in all_of_them}
+        return command
+
+    return decorate
+
+
+def read_secret(path: Path) -> str:
+    """The secret in a file, without the end of its line."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_SECRET_BYTES_MAX + 1).decode().strip()
+    except OSError as error:
+        raise InputError(f"cannot read the secret from {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"the secret in {path} is not text; `semcast keys new` makes one"
+        ) from None
+    if not text:
+        raise InputError(f"{path} is empty; put the secret there: semcast keys new > {path}")
+    return text
+
+
+@contextmanager
+def discarding(group: "Group") -> Iterator[None]:
+    """Take and forget what others send, so that they do not wait for this member."""
+
+    def discard() -> None:
+        try:
+            while True:
+                group.receive_many()
+        except GroupClosedError:
+            return
+
+    threading.Thread(target=discard, name="semcast discard", daemon=True).start()
+    yield
+
+
+@contextmanager
+def _terminated_cleanly() -> Iterator[None]:
+    def end(*_: object) -> None:
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _logging(log_format: str) -> Iterator[None]:
+    """What the library has to say, on stderr."""
+    from semcast.live.logs import JsonFormatter
+
+    if log_format not in ("text", "json"):
+        raise ConfigError(f"--log-format {log_format!r}; choose text or json")
+    log = logging.getLogger("semcast")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        JsonFormatter() if log_format == "json" else logging.Formatter("semcast: %(message)s")
+    )
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO if log_format == "json" else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

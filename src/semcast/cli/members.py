@@ -1,0 +1,71 @@
+"""`semcast members`: a group in; who is in it and how they are doing, out. Asks, and joins not."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from semcast.cli._group import SOME_DID_NOT, Target, group_command
+from semcast.cli._output import JsonOption, print_json, print_table, print_words
+
+if TYPE_CHECKING:
+    from semcast.live.control import Answers
+
+
+_SEEN: Final = frozenset(("state", "slow", "since_ns", "address"))
+
+
+@group_command(asking=True)
+def members(target: Target, as_json: JsonOption = False) -> int:
+    """Ask who is in a group and how everybody is doing. Whoever asks is no member.
+
+    The exit code is 1 if somebody who should be there does not answer.
+
+    \b
+    Example:
+      semcast members quotes --secret-file secret.txt
+      semcast members quotes --secret-file secret.txt --json
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    with target.asker() as asker:
+        answers = asker.ask("members", target.timeout_s)
+    found = rows_of(answers)
+    if as_json:
+        print_json(
+            {"group": target.group, "members": found, "not_answering": list(answers.missing)}
+        )
+    else:
+        _print(target.group, found)
+        if answers.missing:
+            print_words(f"No answer from {', '.join(answers.missing)}.")
+    return SOME_DID_NOT if answers.missing else 0
+
+
+def rows_of(answers: "Answers") -> list[dict[str, Any]]:
+    """One row for each member: as it says itself, or as others see it if it does not answer."""
+    rows: dict[str, dict[str, Any]] = {}
+    for answer in answers.by_name.values():
+        seen = [one for one in answer.body.get("members", []) if isinstance(one, dict)]
+        for view in seen:
+            name = str(view.get("name"))
+            row = rows.setdefault(name, {"name": name, "answers": name in answers.by_name})
+            # A member knows best how it is doing; how it is seen, others know.
+            knows = _SEEN if name != answer.name else view.keys() - _SEEN
+            for key, value in view.items():
+                if key in knows or key not in row:
+                    row[key] = value
+    return [rows[name] for name in sorted(rows)]
+
+
+def _print(group: str, found: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            row["name"],
+            str(row["state"]) + (" and slow" if row["slow"] else ""),
+            str(row["address"]).replace(" port ", ":"),
+            f"{row['sent_messages']:,}",
+            f"{row['delivered_messages']:,}",
+            f"{row['held_messages']:,}",
+            f"{row['behind_ms']:,.0f} ms",
+            f"{row['purge_ratio']:.0%}",
+        )
+        for row in found
+    ]
+    columns = ["member", "is", "at", "sent", "taken", "waiting", "behind", "replaced"]
+    print_table(f"{group}: {len(rows)} members", columns, rows)

@@ -1,0 +1,74 @@
+"""`semcast record`: a group in; a member that writes its journal and does nothing else."""
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semcast.cli._group import Target, group_command
+from semcast.cli._output import JsonOption, print_json, print_words
+
+if TYPE_CHECKING:
+    from semcast.live.blocking import Group
+
+
+@group_command()
+def record(
+    target: Target,
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")] = Path("journal"),
+    run: Annotated[
+        str, typer.Option("--run", help="The run's name; without it, the group's and its start.")
+    ] = "",
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0, help="Leave after this long; 0: on Ctrl-C.")
+    ] = 0.0,
+    as_json: JsonOption = False,
+) -> int:
+    """Join a group as a member that only records, until Ctrl-C.
+
+    Membership is static in this version: the others must count this member, by name or by number.
+    The journal is what this member saw: a folder of Parquet files, for `semcast.check` and others.
+
+    \b
+    Example:
+      semcast record quotes --out journal --name scribe --members feed,reader,scribe
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    # An interrupt is how it is ended, and no reason to leave in a hurry.
+    with (
+        target.joined(record=str(out), record_run=run, deliver_own=False) as group,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        _take_all(group, seconds)
+    # The member has left, and its recorder has written everything.
+    stats = group.stats()
+    found = {
+        "group": target.group,
+        "folder": str(out),
+        "recorded_events": int(stats["recorded_events"]),
+        "left_out_events": int(stats["recorded_left_out"]),
+        "delivered_messages": int(stats["delivered"]),
+    }
+    if as_json:
+        print_json(found)
+    else:
+        print_words(f"{found['recorded_events']:,} events in {out}.")
+    return 0
+
+
+def _take_all(group: "Group", seconds: float) -> None:
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    until_s = time.monotonic() + seconds if seconds else float("inf")
+    columns = (TextColumn("recorded {task.completed:,.0f} events"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("record", total=None)
+        while (left_s := until_s - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                group.receive_many(timeout=min(left_s, 0.5))
+            progress.update(task, completed=group.stats()["recorded_events"])

@@ -1,0 +1,106 @@
+"""`semcast replay`: a trace and a group in; its messages sent, at their own speed or another."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from semcast.cli._group import Target, discarding, group_command
+from semcast.cli._output import JsonOption, print_json, print_words
+from semcast.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from semcast.live.blocking import Group
+    from semcast.sim.trace import TraceRow
+
+_BATCH: Final = 256
+
+
+@group_command(group_first=False)
+def replay(
+    target: Target,
+    trace: Annotated[
+        Path, typer.Argument(help="CSV with a heading (time_s,sender,key,kind,size), or .csv.gz.")
+    ],
+    speed: Annotated[
+        float, typer.Option("--speed", help="How many times faster than it was recorded.")
+    ] = 1.0,
+    at_most: Annotated[
+        bool, typer.Option("--max", help="As fast as the group takes it, whatever the times say.")
+    ] = False,
+    count: Annotated[
+        int, typer.Option("--count", min=0, help="Only so many messages; 0: all.")
+    ] = 0,
+    as_json: JsonOption = False,
+) -> int:
+    """Join a group as a member and send what a trace holds: its keys, its sizes, its pace.
+
+    Payloads are zeros. Messages without a key are never replaced; all are sent by this one member.
+    Membership is static in this version: the others must count this member, by name or by number.
+
+    \b
+    Example:
+      semcast replay quotes.csv.gz quotes --name feed --members feed,fast,slow
+      semcast replay quotes.csv.gz quotes --name feed --size 3 --max
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    if not 0 < speed < 1e9:
+        raise ConfigError(f"--speed {speed:g}; it is a number above 0")
+    rows = _rows(trace, count, timed=not at_most)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{trace}: no messages in it")
+    with target.joined(deliver_own=False) as group, discarding(group):
+        began_s = time.monotonic()
+        sent = _send(group, first, rows, float("inf") if at_most else speed)
+        group.drain(60)
+        took_s = time.monotonic() - began_s
+    if as_json:
+        print_json({"group": target.group, "sent_messages": sent, "seconds": took_s})
+    else:
+        print_words(f"{sent:,} messages in {took_s:.1f} s, {sent / took_s:,.0f} a second.")
+    return 0
+
+
+def _rows(trace: Path, count: int, timed: bool) -> "Iterator[TraceRow]":
+    from itertools import islice
+
+    from semcast.sim.trace import read_trace
+
+    found = read_trace(trace, timed=timed)
+    return islice(found, count) if count else found
+
+
+def _send(group: "Group", first: "TraceRow", rows: "Iterator[TraceRow]", speed: float) -> int:
+    from itertools import chain
+
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("sent {task.completed:,.0f} messages"), TimeElapsedColumn())
+    sent, batch = 0, list["TraceRow"]()
+    began_s = time.monotonic()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("replay", total=None)
+        for row in chain([first], rows):
+            wait_s = began_s + (row.time_s - first.time_s) / speed - time.monotonic()
+            if batch and (wait_s > 0 or len(batch) == _BATCH):
+                sent += _send_batch(group, batch)
+                progress.update(task, completed=sent)
+                batch = []
+            if wait_s > 0:
+                time.sleep(wait_s)
+            batch.append(row)
+        sent += _send_batch(group, batch)
+        progress.update(task, completed=sent)
+    return sent
+
+
+def _send_batch(group: "Group", batch: "list[TraceRow]") -> int:
+    return group.send_many(
+        [bytes(row.size_bytes) for row in batch], [row.key or None for row in batch]
+    )

@@ -1,0 +1,55 @@
+"""`semcast send`: text or lines in; a member that sends them, and leaves when all have them."""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from semcast.cli._group import Target, discarding, group_command
+from semcast.cli._output import JsonOption, print_json, print_words
+
+_LINE_BYTES_MAX = 1 << 20
+
+
+@group_command()
+def send(
+    target: Target,
+    text: Annotated[
+        str | None, typer.Argument(help="What to send; without it, each line of stdin.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Each message replaces the last of this key.")
+    ] = None,
+    drain: Annotated[
+        float, typer.Option("--drain", min=0, help="Seconds to wait until all members have it.")
+    ] = 10.0,
+    as_json: JsonOption = False,
+) -> int:
+    """Join a group as a member, send, and leave when everybody has it.
+
+    Membership is static in this version: the others must count this member, by name or by number.
+
+    \b
+    Example:
+      semcast send quotes --name cli --members feed,reader,cli --key AAPL 101.25
+      tail -f prices.txt | semcast send quotes --name cli --size 3
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    sent = 0
+    with target.joined(deliver_own=False) as group, discarding(group):
+        for line in [text.encode()] if text is not None else _lines():
+            group.send(line, replaces=key)
+            sent += 1
+        if drain > 0:
+            group.drain(drain)
+        members = [one.name for one in group.view if one.state in ("here", "silent")]
+    if as_json:
+        print_json({"group": target.group, "sent_messages": sent, "members": members})
+    else:
+        print_words(f"{sent} messages sent to {', '.join(members)}.")
+    return 0
+
+
+def _lines() -> Iterator[bytes]:
+    while line := sys.stdin.buffer.readline(_LINE_BYTES_MAX):
+        yield line.rstrip(b"\r\n")

@@ -1,0 +1,77 @@
+"""`semcast tail`: a group in; its messages out, as they come."""
+
+import base64
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semcast.cli._group import Target, group_command
+
+if TYPE_CHECKING:
+    from semcast.wire.message import Message
+
+
+@group_command()
+def tail(
+    target: Target,
+    count: Annotated[
+        int, typer.Option("--count", min=0, help="Leave after so many messages; 0: never.")
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on each line.")
+    ] = False,
+) -> int:
+    """Join a group as a member and print its messages, until Ctrl-C.
+
+    Membership is static in this version: the others must count this member, by name or by number.
+    What is replaced before it could be printed is not; "skipped" says which numbers that were.
+
+    \b
+    Example:
+      semcast tail quotes --name cli --members feed,reader,cli
+      semcast tail quotes --name cli --size 3 --json --count 10
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    seen = 0
+    with target.joined() as group:
+        for message in group:
+            print(json.dumps(_object(message)) if as_json else _line(message), flush=True)
+            seen += 1
+            if seen == count:
+                break
+    return 0
+
+
+def _object(message: "Message") -> dict[str, Any]:
+    from semcast.journal.names import key_text
+
+    text, encoded = _payload(message.payload)
+    return {
+        "sender": message.sender,
+        "seq": message.seq,
+        "key": key_text(message.key) if message.key else None,
+        "payload": text,
+        "payload_base64": encoded,
+        "sent_ns": message.sent_ns,
+        "skipped": list(message.skipped),
+    }
+
+
+def _line(message: "Message") -> str:
+    from semcast.journal.names import key_text
+
+    text, encoded = _payload(message.payload)
+    about = f" {key_text(message.key)}" if message.key else ""
+    missed = f" (after {len(message.skipped)} skipped)" if message.skipped else ""
+    return f"{message.sender} {message.seq}{about}{missed}: {encoded if text is None else text}"
+
+
+def _payload(payload: bytes) -> tuple[str | None, str | None]:
+    """As text if it is that, and prints on one line; else in base64."""
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return None, base64.b64encode(payload).decode()
+    if not text.isprintable():
+        return None, base64.b64encode(payload).decode()
+    return text, None

@@ -1,0 +1,166 @@
+"""`semcast top`: a group in; a live table of members, rates, buffers, purges and lag, out."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from semcast.cli._group import SOME_DID_NOT, Target, group_command
+from semcast.cli._output import JsonOption, print_json
+from semcast.errors import NoAnswerError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from semcast.live.control import Answers, Asker
+
+# In the JSON: by its name, the counter whose growth a second it is.
+RATES: Final = {
+    "sent_messages_s": "multicast",
+    "delivered_messages_s": "delivered",
+    "purged_messages_s": "purged_delivery",
+    "received_bytes_s": "bytes_in",
+    "sent_bytes_s": "bytes_out",
+}
+LEVELS: Final = {
+    "waiting_messages": "delivery_held",
+    "retained_messages": "retained_held",
+    "early_messages": "early_held",
+    "behind_ms": "behind_ms",
+}
+
+
+@group_command(asking=True)
+def top(
+    target: Target,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.05, max=3600, help="Seconds between two looks.")
+    ] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, print, and end.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Watch a group: who sends, takes and purges how much, and who is behind.
+
+    Asks; joins not. `--once` and `--json` look for one interval and end; the exit code is then 1
+    if somebody who should be there does not answer.
+
+    \b
+    Example:
+      semcast top quotes --secret-file secret.txt
+      semcast top quotes --secret-file secret.txt --json
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    with target.asker() as asker:
+        if not (once or as_json):
+            return _watch(asker, target, interval)
+        looks = _Looks(asker, target.timeout_s)
+        looks.look()
+        time.sleep(interval)
+        missing = looks.look()
+    if as_json:
+        print_json(
+            {
+                "group": target.group,
+                "interval_s": looks.seconds,
+                "members": looks.rows,
+                "not_answering": list(missing),
+            }
+        )
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(_table(target.group, looks.rows, missing))
+    return SOME_DID_NOT if missing else 0
+
+
+class _Looks:
+    """What two looks after each other tell."""
+
+    def __init__(self, asker: "Asker", timeout_s: float) -> None:
+        self._asker = asker
+        self._timeout_s = timeout_s
+        self._before: dict[str, dict[str, float]] = {}
+        self._at_s = time.monotonic()
+        self.seconds = 0.0
+        self.rows: list[dict[str, Any]] = []
+
+    def look(self) -> tuple[str, ...]:
+        """Ask everybody; says who did not answer."""
+        answers = self._asker.ask("stats", self._timeout_s)
+        now_s = time.monotonic()
+        self.seconds, self._at_s = now_s - self._at_s, now_s
+        found = _stats(answers)
+        self.rows = [
+            self._row(name, stats, self._before.get(name)) for name, stats in sorted(found.items())
+        ]
+        self._before = found
+        return answers.missing
+
+    def _row(
+        self, name: str, stats: dict[str, float], before: dict[str, float] | None
+    ) -> dict[str, Any]:
+        row: dict[str, Any] = {"name": name}
+        for shown, key in RATES.items():
+            grown = 0.0 if before is None else stats.get(key, 0) - before.get(key, 0)
+            row[shown] = max(0.0, grown) / max(self.seconds, 1e-9)  # it may have restarted
+        for shown, key in LEVELS.items():
+            row[shown] = stats.get(key, 0)
+        row["refused_datagrams"] = sum(
+            value for key, value in stats.items() if key.startswith("refused_")
+        )
+        return row
+
+
+def _stats(answers: "Answers") -> dict[str, dict[str, float]]:
+    found = {}
+    for name, answer in answers.by_name.items():
+        told = answer.body.get("stats")
+        if isinstance(told, dict):
+            found[name] = {
+                str(key): float(value)
+                for key, value in told.items()
+                if isinstance(value, (int, float))
+            }
+    return found
+
+
+def _watch(asker: "Asker", target: Target, interval: float) -> int:
+    from rich.console import Console
+    from rich.live import Live
+
+    looks = _Looks(asker, target.timeout_s)
+    missing = looks.look()  # nobody there at all is an error; later it is news
+    shown = _table(target.group, looks.rows, missing)
+    with Live(shown, console=Console(highlight=False), auto_refresh=False) as live:
+        while True:
+            time.sleep(interval)
+            try:
+                missing = looks.look()
+            except NoAnswerError:
+                missing = tuple(row["name"] for row in looks.rows)
+                looks.rows = []
+            live.update(_table(target.group, looks.rows, missing), refresh=True)
+
+
+_COLUMNS: Final = (
+    "sent/s", "taken/s", "purged/s", "in kB/s", "out kB/s", "waiting", "kept", "behind",
+)  # fmt: skip
+
+
+def _table(group: str, rows: list[dict[str, Any]], missing: tuple[str, ...]) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(group), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0)
+    )
+    table.add_column("member")
+    for column in _COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        rates = [f"{row[name] / (1000 if 'bytes' in name else 1):,.0f}" for name in RATES]
+        levels = [f"{row['waiting_messages']:,.0f}", f"{row['retained_messages']:,.0f}"]
+        table.add_row(Text(row["name"]), *rates, *levels, f"{row['behind_ms']:,.0f} ms")
+    for name in missing:
+        table.add_row(Text(name), "no answer")
+    return table

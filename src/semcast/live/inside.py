@@ -1,0 +1,101 @@
+"""What runs behind a group: its engine, and whatever watches, records, measures and answers.
+
+A configuration goes in; all of it is started, and stopped again in the right order. Does not know
+the group itself: that may be forgotten by its owner, and then all of this ends.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Final
+
+from semcast.ids import Source
+from semcast.live import joining, telemetry
+from semcast.live.config import GroupConfig
+from semcast.live.control import Responder
+from semcast.live.engine import Engine
+from semcast.live.health import Event, Health
+from semcast.live.metrics import MetricsServer, Samples, exposition
+from semcast.live.record import Recorder
+from semcast.protocol.observer import Observer
+
+
+class Inside:
+    """The parts of one member."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        observer: Callable[[Source], Observer | None],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.group: Final = config.group
+        self.member: Final = config.name
+        self._pid: Final = os.getpid()
+        self._recorder: Final = Recorder(config) if config.record else None
+        self._samples: Samples | None = None
+        with ExitStack() as undo:
+            self._server: Final = self._open_server(config)
+            if self._server is not None:
+                undo.callback(self._server.close)
+            watched = observer if self._recorder is None else self._recorder.observe
+            self.engine: Final[Engine] = joining.start(config, watched)
+            undo.pop_all()
+        self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
+        if self._server is not None:
+            self._samples = Samples(self.engine)
+        self.engine.on_turn = self._on_turn
+        Responder(self.engine.session, self.stats_now, self.health.views)
+        if self._recorder is not None:
+            self._recorder.start(self.engine)
+        if self._server is not None:
+            self._server.start()
+        telemetry.watch(self)
+
+    def _open_server(self, config: GroupConfig) -> MetricsServer | None:
+        if config.metrics_port == 0:
+            return None
+        return MetricsServer(config.metrics_host, config.metrics_port, self._page)
+
+    def _on_turn(self, now_ns: int) -> None:
+        if self._samples is not None:
+            self._samples.on_turn(now_ns)
+        self.health.on_turn(now_ns)
+
+    def stats(self) -> dict[str, float]:
+        """Counters and gauges of this member."""
+        with self.engine.lock:
+            return self.stats_now()
+
+    def stats_now(self) -> dict[str, float]:
+        """The same, for whoever holds the engine's lock."""
+        session = self.engine.session
+        found: dict[str, float] = {}
+        if session.member is not None:
+            found |= session.member.stats()
+        found["delivered"] = int(self.engine.delivered)
+        found |= session.transport.counters
+        found["datagrams_opened"] = session.opener.opened
+        found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
+        found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
+        found["path_mtu_bytes"] = session.transport.path_mtu_bytes
+        found["multicast_transport"] = int(session.transport.multicast)
+        found["behind_ms"] = session.status.get("behind_ms", 0.0)
+        found["members"] = len(session.roster.members)
+        if self._recorder is not None:
+            found["recorded_events"] = self._recorder.events
+            found["recorded_left_out"] = self._recorder.left_out
+        return found
+
+    def _page(self) -> str:
+        return exposition(self.group, self.member, self.stats(), self._samples)
+
+    def stop(self) -> None:
+        """Leave the group and end everything. Harmless when repeated, and in a forked child."""
+        self.engine.stop()
+        if os.getpid() != self._pid:
+            return
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._server is not None:
+            self._server.close()

@@ -1,0 +1,42 @@
+"""The examples run as the documents say, in processes of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    """What an example prints; it must end well."""
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["hello_blocking.py", "hello_asyncio.py"])
+def test_a_greeting_brings_the_newest_quote_and_the_trade(name: str) -> None:
+    lines = run(name).splitlines()
+    assert lines[-2:] == ["alice 2 AAPL 101.50", "alice 3  trade 17"]
+
+
+def test_no_trade_is_lost_for_the_slow_reader_and_only_quotes_are_skipped() -> None:
+    found = json.loads(run("quotes.py", "--seconds", "1.5", "--json"))
+    sent = found["feed"]
+    for name in ("fast", "slow"):
+        reader = found[name]
+        assert reader["trades"] == sent["trades"]
+        assert reader["trades_in_order"]
+        assert reader["quotes"] + reader["trades"] + reader["skipped"] == sent["sent"]
+    assert found["slow"]["skipped"] > found["fast"]["skipped"]
+    assert found["slow"]["skipped"] > sent["sent"] // 4
+
+
+def test_it_tells_people_too() -> None:
+    out = run("quotes.py", "--seconds", "0.2")
+    assert "lost 0 trades" in out
+    assert "No trade was lost" in out

@@ -1,0 +1,275 @@
+"""Questions to a running group: everybody answers, or is named; nobody without the secret is heard."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.live.groups import joined
+from tests.live.processes import SECRET, members
+
+from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError
+from semcast.ids import Source
+from semcast.live import control
+from semcast.live.blocking import Group
+from semcast.live.config import GroupConfig
+from semcast.live.control import Asker, Responder, _gather
+from semcast.live.session import Session
+
+NAMES = ["a", "b", "c"]
+OTHER = b"another secret of these tests 123"
+
+
+def asker(group: str, others: dict[int, bytes] | None = None, **changed: Any) -> Asker:
+    settings: dict[str, Any] = {
+        "secret": SECRET, "size": 1, "interface": "lo", "transport": "multicast",
+    } | changed  # fmt: skip
+    return Asker(GroupConfig(group, **settings), others)
+
+
+@pytest.fixture(scope="module")
+def group() -> Iterator[dict[str, Group]]:
+    with joined(NAMES) as found:
+        yield found
+
+
+def name_of(group: dict[str, Group]) -> str:
+    return group["a"].config.group
+
+
+@pytest.mark.parametrize("what", ["members", "stats", "keys"])
+def test_everybody_answers_for_itself(group: dict[str, Group], what: str) -> None:
+    with asker(name_of(group)) as one:
+        answers = one.ask(what)
+    assert sorted(answers.by_name) == NAMES
+    assert answers.missing == ()
+    assert answers.refused == {}
+    for name, answer in answers.by_name.items():
+        if what == "members":
+            told = answer.body["members"]
+            assert [view["name"] for view in told] == [name, *(n for n in NAMES if n != name)] or (
+                sorted(view["name"] for view in told) == NAMES and told[0]["name"] == name
+            )
+        elif what == "stats":
+            assert answer.body["stats"].keys() == group[name].stats().keys()
+        else:
+            assert [one["key_id"] for one in answer.body["keys"]] == [1]
+
+
+def test_whoever_asks_does_not_become_a_member(group: dict[str, Group]) -> None:
+    with asker(name_of(group)) as one:
+        one.ask("members")
+    for member in group.values():
+        assert sorted(view.name for view in member.view) == NAMES
+        assert member._engine.session.roster.strangers == {}
+
+
+def test_many_askers_leave_room_for_members(group: dict[str, Group]) -> None:
+    """Replay protection remembers who asked; however often, that is no more than a few hundred."""
+    drawn = set()
+    with asker(name_of(group)) as one:
+        for _ in range(3 * control._ASKERS):
+            drawn.add(one._sealer()._source.sender)
+    assert len(drawn) <= control._ASKERS
+
+
+@pytest.mark.parametrize("changed", [{"secret": "not the secret of the group"}, {"key_id": 7}])
+def test_without_the_right_secret_there_is_no_answer(
+    group: dict[str, Group], changed: dict[str, Any]
+) -> None:
+    with asker(name_of(group), **changed) as one, pytest.raises(NoAnswerError, match="secret"):
+        one.ask("members", 0.3)
+
+
+def test_a_group_that_is_not_there_does_not_answer() -> None:
+    with asker("no such group") as one, pytest.raises(NoAnswerError, match="no such group"):
+        one.ask("members", 0.3)
+
+
+def test_whoever_does_not_answer_is_named() -> None:
+    with members(NAMES) as group:
+        name = json.loads(group["a"].process.args[3])["group"]  # type: ignore[index]
+        group["b"].kill()
+        with asker(name) as one:
+            answers = one.ask("members", 1.0)
+    assert sorted(answers.by_name) == ["a", "c"]
+    assert answers.missing == ("b",)
+
+
+def test_keys_rotate_without_losing_a_message() -> None:
+    with joined(["a", "b"]) as group:
+        name = name_of(group)
+        group["a"].send(b"before")
+        with asker(name, {2: OTHER}) as one:
+            installed = one.ask("install", key_id=2, secret=OTHER.hex())
+            assert {n: a.body for n, a in installed.by_name.items()} == dict.fromkeys(
+                "ab", {"changed": True}
+            )
+            group["a"].send(b"installed")
+            assert one.ask("use", key_id=2).refused == {}
+            group["a"].send(b"used")
+            again = one.ask("use", key_id=2)  # it may be repeated
+            assert [answer.body["changed"] for answer in again.by_name.values()] == [False, False]
+        with asker(name, secret=OTHER, key_id=2) as one:
+            assert one.ask("remove", key_id=1).refused == {}
+            answers = one.ask("keys")
+        assert {tuple(k["key_id"] for k in a.body["keys"]) for a in answers.by_name.values()} == {
+            (2,)
+        }
+        group["b"].send(b"removed")
+        for member in group.values():
+            got = [member.receive(timeout=20).payload for _ in range(4)]
+            assert sorted(got) == [b"before", b"installed", b"removed", b"used"]
+        group["a"].drain(20)
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "why"),
+    [
+        ("use", {"key_id": 9}, "key 9 is not installed"),
+        ("remove", {"key_id": 1}, "key 1 is in use"),
+        ("install", {"key_id": 1, "secret": OTHER.hex()}, "installed with another secret"),
+        ("install", {"key_id": 3, "secret": "00"}, "the secret has 1 bytes"),
+        ("install", {"key_id": 3, "secret": "no hex"}, "not in hexadecimal"),
+        ("install", {"key_id": 3}, "the secret has 0 bytes"),
+        ("install", {"key_id": 1 << 40, "secret": OTHER.hex()}, "key id"),
+        ("use", {}, "without its number"),
+        ("use", {"key_id": True}, "without its number"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_reason(
+    group: dict[str, Group], what: str, more: dict[str, object], why: str
+) -> None:
+    with asker(name_of(group)) as one:
+        answers = one.ask(what, **more)
+        assert sorted(answers.refused) == NAMES
+        assert all(why in told for told in answers.refused.values())
+        assert not any(OTHER.hex() in told for told in answers.refused.values())
+        keys = one.ask("keys")
+    assert {tuple(k["key_id"] for k in a.body["keys"]) for a in keys.by_name.values()} == {(1,)}
+
+
+def test_a_group_in_the_clear_answers_but_has_no_keys() -> None:
+    with (
+        joined(["a", "b"], secret=None) as group,
+        asker(name_of(group), secret=None, insecure=True) as one,
+    ):
+        assert sorted(one.ask("members").by_name) == ["a", "b"]
+        for what in ("keys", "install"):
+            answers = one.ask(what, key_id=2, secret=OTHER.hex())
+            assert all("not sealed" in why for why in answers.refused.values())
+            assert len(answers.refused) == 2
+
+
+def test_unicast_needs_the_address_of_one_member_to_ask_all() -> None:
+    port_of = "127.0.0.1:{}"
+    with joined(["a"], size=0, members=["a"]) if False else _unicast() as (name, port):  # noqa: SIM210
+        with asker(name, transport="unicast", peers=(port_of.format(port),)) as one:
+            assert sorted(one.ask("stats").by_name) == ["a", "b"]
+    with pytest.raises(ConfigError, match="--peers"):
+        asker("any", transport="unicast")
+
+
+def _unicast() -> Any:
+    from contextlib import contextmanager
+
+    @contextmanager
+    def both() -> Iterator[tuple[str, int]]:
+        from tests.live.test_metrics import free_port
+
+        port = free_port()
+        with joined(
+            ["a", "b"], transport="unicast", host="127.0.0.1", interface="", a={"port": port},
+            b={"peers": [f"127.0.0.1:{port}"]},
+        ) as group:  # fmt: skip
+            yield name_of(group), port
+
+    return both()
+
+
+def test_a_long_answer_comes_in_parts(group: dict[str, Group]) -> None:
+    sessions = [one._engine.session for one in group.values()]
+    before = [one.transport.path_mtu_bytes for one in sessions]
+    for session in sessions:
+        session.transport.path_mtu_bytes = 576
+    try:
+        with asker(name_of(group)) as one:
+            answers = one.ask("stats")
+    finally:
+        for session, mtu_bytes in zip(sessions, before, strict=True):
+            session.transport.path_mtu_bytes = mtu_bytes
+    assert all(len(answer.body["stats"]) > 20 for answer in answers.by_name.values())
+
+
+class FakeSession(Session):
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Any] = {}  # type: ignore[misc]
+        self.sent: list[Any] = []
+
+    def send_note(self, note: Any, to: Any) -> None:
+        self.sent.append((note, to))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["what", "id", "key_id", "secret"]),
+        st.none() | st.booleans() | st.integers() | st.text(max_size=40) | st.lists(st.none()),
+    )
+)
+def test_any_question_is_answered_or_refused(group: dict[str, Group], said: dict[str, Any]) -> None:
+    """Only to where it came from, and never with another error."""
+    real = group["a"]._engine.session
+    sent: list[Any] = []
+    fake = FakeSession()
+    fake.config, fake.roster, fake.keys = real.config, real.roster, real.keys  # type: ignore[misc]
+    fake.transport, fake.me = real.transport, real.me  # type: ignore[misc]
+    responder = Responder(fake, dict, list)
+    try:
+        responder.on_ask(said | {"what": said.get("what", "keys")}, Source(1, 1), ("here", 1))
+    except RemoteProtocolError:
+        sent = fake.sent
+        assert sent == []
+    assert all(to == ("here", 1) for _, to in fake.sent)
+
+
+def test_no_more_answers_a_second_than_the_bound(
+    group: dict[str, Group], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control.time, "monotonic", lambda: 5.0)
+    real = group["a"]._engine.session
+    fake = FakeSession()
+    fake.config, fake.roster, fake.keys = real.config, real.roster, real.keys  # type: ignore[misc]
+    fake.transport, fake.me = real.transport, real.me  # type: ignore[misc]
+    responder = Responder(fake, dict, list)
+    for _ in range(2 * control.ANSWERS_PER_S_MAX):
+        responder.on_ask({"what": "keys", "id": "x"}, Source(1, 1), ("here", 1))
+    assert len(fake.sent) == control.ANSWERS_PER_S_MAX
+
+
+NOTES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda one: (
+        st.lists(one, max_size=3)
+        | st.dictionaries(st.sampled_from(["kind", "id", "part", "parts", "text", "members"]), one)
+    ),
+    max_leaves=8,
+)
+
+
+@given(NOTES, NOTES, NOTES, st.text(max_size=30))
+def test_any_answer_makes_sense_or_is_refused(part: Any, parts: Any, text: Any, body: str) -> None:
+    notes = [
+        {"kind": "answer", "id": "n", "part": part, "parts": parts, "text": text},
+        {"kind": "answer", "id": "n", "part": 0, "parts": 1, "text": body},
+        {"kind": "answer", "id": "n", "part": 0, "parts": 1, "text": json.dumps(text)},
+        part,
+    ]
+    for note in notes:
+        try:
+            assert _gather(json.dumps(note).encode(), "n", Source(1, 1), {}) is None
+        except RemoteProtocolError:
+            continue

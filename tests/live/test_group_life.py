@@ -1,0 +1,201 @@
+"""The life of a group: slow and stopped members, eviction, keys, forks, the interpreter's end."""
+
+import os
+import time
+
+import pytest
+from tests.live.groups import (
+    DEADLINE_S,
+    Nodes,
+    has_event,
+    meeting,
+    payloads,
+    take,
+    wait_until,
+)
+from tests.live.material import Way
+
+import semcast.blocking
+from semcast.errors import ConfigError, GroupClosedError
+from semcast.live.health import Event, MemberView
+
+
+def numbered(count: int, prefix: bytes = b"") -> list[bytes]:
+    return [prefix + b"%d" % number for number in range(count)]
+
+
+def view_of(group: semcast.blocking.Group, name: str) -> MemberView:
+    (found,) = [view for view in group.view if view.name == name]
+    return found
+
+
+def events_of(group: semcast.blocking.Group, kind: str) -> list[Event]:
+    return [event for event in group.past_events() if event.kind == kind]
+
+
+# -- slow members ----------------------------------------------------------------------------------
+
+
+def test_a_slow_member_is_reported_and_so_is_that_it_recovers(way: Way) -> None:
+    with meeting(way, slow_after_ms=300.0, deliver_own=False) as (a, b, c):
+        before_ns = a._engine.now_ns()
+        a.send_many(numbered(50), ["x"] * 25 + [None] * 25)
+        take(b, 25)  # b keeps up, c does not
+        wait_until(lambda: bool(events_of(a, "slow")), "c is reported as slow")
+        (event,) = events_of(a, "slow")
+        assert event.member == "c"
+        assert before_ns < event.since_ns <= a._engine.now_ns()
+        assert event.behind_messages >= 25
+        assert event.behind_ms > 300
+        assert "c is slow" in event.text
+        assert view_of(a, "c").slow
+        assert not view_of(a, "b").slow
+        take(c, 25)
+        wait_until(lambda: bool(events_of(a, "recovered")), "c recovers")
+        assert events_of(a, "recovered")[0].member == "c"
+        assert not view_of(a, "c").slow
+        wait_until(lambda: view_of(a, "c").purge_ratio > 0.3, "c tells how much was replaced")
+
+
+def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it() -> None:
+    """Slow is not dead: nobody is put out, and nothing is lost."""
+    way = Way("multicast", ipv6=False)
+    sizes = {"window_messages": 32, "delivery_messages": 32}
+    with Nodes(way, deliver_own=False, slow_after_ms=300.0, **sizes) as nodes:
+        for node in nodes:
+            node.call("collect")
+        nodes["c"].pause()
+        nodes["a"].call("traffic", count=200)
+        wait_until(lambda: has_event(nodes["a"], "silent", "c"), "c is silent to a")
+        wait_until(lambda: has_event(nodes["a"], "blocked", "a"), "a says that it is blocked")
+        assert len(nodes["a"].call("sent")) < 200
+        nodes["c"].resume()
+        wait_until(lambda: len(nodes["c"].call("collected")) == 200, "c has everything")
+        wait_until(lambda: has_event(nodes["a"], "back", "c"), "c is back to a")
+        wait_until(lambda: has_event(nodes["a"], "unblocked", "a"), "a is no longer blocked")
+        wanted = [f"{number}:" for number in range(200)]
+        for name in "bc":
+            assert payloads(nodes[name].call("collected"), "a") == wanted
+        states = {view["name"]: view["state"] for view in nodes["b"].call("view")}
+        assert states == {"a": "here", "b": "here", "c": "here"}
+
+
+def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
+    way = Way("unicast", ipv6=False)
+    sizes = {"window_messages": 32, "delivery_messages": 32}
+    with Nodes(way, deliver_own=False, evict_after_s=0.5, **sizes) as nodes:
+        for node in nodes:
+            node.call("collect")
+        nodes["c"].pause()
+        nodes["a"].call("traffic", count=200)
+        wanted = [f"{number}:" for number in range(200)]
+        wait_until(lambda: len(nodes["b"].call("collected")) == 200, "b gets everything")
+        assert payloads(nodes["b"].call("collected"), "a") == wanted
+        for name in "ab":
+            assert has_event(nodes[name], "evicted", "c")
+        nodes["a"].call("drain")
+        nodes["c"].resume()
+
+        def is_told() -> bool:
+            try:
+                nodes["c"].call("send", payloads=["x"], timeout=0.1)
+            except Exception as error:
+                return "was put out of group" in str(error)
+            return False
+
+        wait_until(is_told, "c is told that it was put out")
+
+
+# -- keys ------------------------------------------------------------------------------------------
+
+
+def test_keys_change_on_a_running_group_without_losing_a_message(way: Way) -> None:
+    with meeting(way) as members:
+        steps = [
+            lambda one: one.install_key(2, "the second secret of this test.."),
+            lambda one: one.use_key(2),
+            lambda one: one.remove_key(1),
+        ]
+        sent: list[bytes] = []
+        for step in steps:
+            for member in members:
+                for sender in members:
+                    batch = numbered(20, b"%d/" % len(sent))
+                    sender.send_many(batch)
+                    sent += batch
+                step(member)
+        for member in members:
+            member.drain(DEADLINE_S)
+        for member in members:
+            assert sorted(m.payload for m in take(member, len(sent))) == sorted(sent)
+            assert [(key.key_id, key.in_use) for key in member.keys()] == [(2, True)]
+        assert len({member.keys()[0].fingerprint for member in members}) == 1
+
+
+def test_a_group_in_the_clear_has_no_keys_to_change(way: Way) -> None:
+    with meeting(way, ("a", "b"), secret=None, insecure=True) as (a, _):
+        with pytest.raises(ConfigError, match="not sealed"):
+            a.install_key(2, "x" * 32)
+        with pytest.raises(ConfigError, match="not sealed"):
+            a.keys()
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_may_not_use_its_parents_group(way: Way) -> None:
+    """It is told so; and the parent goes on, also after the child's end."""
+    with meeting(way) as (a, b, _):
+        a.send(b"before")
+        read_fd, write_fd = os.pipe()
+        child = os.fork()
+        if child == 0:
+            told = b""
+            for call in (lambda: a.send(b"x"), lambda: b.receive(1), lambda: a.drain(1)):
+                try:
+                    call()
+                except GroupClosedError as error:
+                    told = told or str(error).encode()
+                except BaseException as error:
+                    told = f"not that: {error!r}".encode()
+                    break
+            os.write(write_fd, told or b"nothing was raised")
+            os._exit(0)
+        os.close(write_fd)
+        with os.fdopen(read_fd, "rb") as reading:
+            told = reading.read()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert b"joined by the parent process" in told
+        a.send(b"after")
+        assert [message.payload for message in take(b, 2)] == [b"before", b"after"]
+        a.drain(DEADLINE_S)
+        assert not [event for event in a.past_events() if event.kind in ("left", "silent")]
+
+
+@pytest.mark.parametrize("kind", ["multicast", "unicast"])
+def test_the_end_of_the_interpreter_is_prompt_and_others_see_that_it_left(kind: str) -> None:
+    with Nodes(Way(kind, ipv6=False)) as nodes:
+        nodes["c"].call("send", payloads=["last words"])
+        nodes["c"].call("drain")
+        nodes["c"].call("exit")
+        assert nodes["c"].process.wait(DEADLINE_S) == 0
+        assert nodes["c"].errors() == ""
+        wait_until(lambda: has_event(nodes["a"], "left", "c"), "a sees that c left")
+        nodes["a"].call("send", payloads=["to those who are left"])
+        nodes["a"].call("drain")
+        assert payloads(nodes["b"].call("receive", count=2)) == [
+            "last words",
+            "to those who are left",
+        ]
+
+
+def test_an_application_that_computes_does_not_stop_its_member() -> None:
+    """Its thread holds the interpreter nearly all the time, and yet its member acknowledges."""
+    with Nodes(Way("multicast", ipv6=False)) as nodes:
+        nodes["c"].start("compute", seconds=3.0)
+        give_up_s = time.monotonic() + 2.5
+        while time.monotonic() < give_up_s:
+            nodes["a"].call("send", payloads=["x"] * 10)
+            nodes["a"].call("drain")
+        nodes["c"].finish()
+        assert not has_event(nodes["a"], "silent")

@@ -1,0 +1,73 @@
+"""Recording, for real: members in processes of their own, killed and restarted; then the checkers.
+
+S-RM on loopback, with purging (SRM Figures 3 and 4).
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.live.processes import SECRET, Member, members, new_group
+
+from semcast.check import History, check_all
+from semcast.journal import read_journal, runs_in
+
+pytest.importorskip("pyarrow")
+NAMES = ["a", "b", "c"]
+JOIN_DELAY_MS = 50.0
+
+
+def traffic(name: str, first: int, count: int) -> list[list[str | None]]:
+    """Quotes of three keys, every fourth message a trade; the last is one too."""
+    found: list[list[str | None]] = []
+    for at in range(first, first + count):
+        key = f"k{at % 3}" if at % 4 and at < first + count - 1 else None
+        found.append([f"{name}{at}", key])
+    return found
+
+
+def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_passes(
+    tmp_path: Path,
+) -> None:
+    settings = {"record": str(tmp_path), "join_delay_ms": JOIN_DELAY_MS, "group": new_group()}
+    with members(NAMES, **settings) as group:
+        for one in group.values():
+            one.do("send", messages=traffic(one.name, 0, 200))
+        for one in group.values():
+            one.begin("receive_until", text="c199")
+        for one in group.values():
+            one.end()
+        group["c"].do("send", messages=traffic("c", 200, 50))
+        group["c"].kill()
+        group["a"].do("send", messages=traffic("a", 200, 50))
+        group["c"].close()
+        group["c"] = Member(
+            **settings, secret=SECRET, members=NAMES, interface="lo", transport="multicast",
+            join_timeout_s=60.0, name="c",
+        )  # fmt: skip
+        group["c"].wait_joined()
+        group["b"].do("send", messages=traffic("b", 200, 50))
+        group["b"].do("drain")
+        group["a"].do("drain")
+        group["a"].do("send", messages=[["last", None]])
+        group["a"].do("drain")
+        for one in group.values():
+            one.begin("receive_until", text="last")
+        for one in group.values():
+            one.end()
+        for one in group.values():
+            one.do("leave")
+    assert len(runs_in(tmp_path)) == 1
+    journal = read_journal(tmp_path)
+    report = check_all(journal)
+    assert report.ok, str(report)
+    assert report.judged["Agreement"] > 300
+    lives = {line.split()[0]: line.split()[1] for line in journal.header.names}
+    assert sorted(lives.values()) == ["a", "b", "c", "c"]
+    assert len(journal.header.members) == 3
+    crashed = [event.node for event in journal.select(event="crash")]
+    assert [lives[node] for node in crashed] == ["c"]
+    # Those that ended well are judged for what they owe: the killed life is not.
+    history = History(journal)
+    assert {lives[history.nodes[at]] for at in history.nodes_in(history.correct)} == set(NAMES)
+    assert not history.correct & history.only(crashed[0])
+    assert journal.header.left_out == 0
