@@ -235,6 +235,6 @@ def test_a_comer_with_the_wrong_secret_does_not_disturb_a_group(way: Way) -> Non
 
 def test_a_member_that_never_comes_is_named(way: Way) -> None:
     settings = {"members": ["a", "nobody"], "join_timeout_s": 0.3}
-    alone = meeting(way, ("a",), **settings)  # type: ignore[arg-type]
+    alone = meeting(way, ("a",), **settings)
     with pytest.raises(GroupClosedError, match="not heard of: nobody"):
         alone.__enter__()

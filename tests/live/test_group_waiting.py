@@ -180,7 +180,7 @@ def test_several_threads_send_and_receive_at_once(way: Way) -> None:
 
 
 def test_an_application_that_sleeps_does_not_stop_its_member(way: Way) -> None:
-    """The second does nothing for 3 s: it acknowledges, is not taken for silent, and has everything."""
+    """One that does nothing for 3 s acknowledges, is not taken for silent, and has everything."""
     with meeting(way) as (a, b, _):
         b_since_s = time.monotonic()
         sent = 0

@@ -7,7 +7,7 @@ import urllib.request
 from http.client import HTTPConnection
 
 import pytest
-from tests.live.groups import joined, wait_until
+from tests.live.company import joined, wait_until
 from tests.live.processes import SECRET, new_group
 
 import semcast.blocking

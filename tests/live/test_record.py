@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.groups import joined, wait_until
+from tests.live.company import joined, wait_until
 
 from semcast.check import History, check_all
 from semcast.errors import InputError

@@ -17,6 +17,7 @@ SocketAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 
 GROUP_PORT_MIN: Final = 20_000
 GROUP_PORTS: Final = 20_000
+_SCOPE_MAX: Final = (1 << 31) - 1
 # Names remembered per book; past that the book starts afresh, so forged sources fill nothing.
 BOOK_MAX: Final = 4_096
 
@@ -91,11 +92,11 @@ def address_of(given: SocketAddress) -> Address:
 
 
 def _scope_index(scope: str) -> int:
-    if scope.isdecimal():
-        return int(scope)
     try:
+        if scope.isascii() and scope.isdecimal() and int(scope) <= _SCOPE_MAX:
+            return int(scope)
         return socket.if_nametoindex(scope)
-    except OSError:
+    except (OSError, ValueError):  # no such name, or no name at all
         raise TransportError(f"there is no interface {scope!r}; `ip link` lists them") from None
 
 

@@ -4,6 +4,7 @@ Values that a user gave go in; a checked configuration comes out, or a ConfigErr
 setting. What is not said has a default that works. Knows nothing of sockets or threads.
 """
 
+import math
 import os
 import socket
 import tomllib
@@ -110,10 +111,16 @@ class GroupConfig:
             )
         if self.suite not in SUITES:
             raise ConfigError(f"suite {self.suite!r}; choose one of {', '.join(SUITES)}")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ConfigError(f"{one.name} is {value}; it must be a number")
         for setting, low in _AT_LEAST.items():
             value = getattr(self, setting)
             if not value >= low:
                 raise ConfigError(f"{setting} is {value}; it must be at least {low}")
+        if self.metrics_port > 65_535:
+            raise ConfigError(f"metrics_port is {self.metrics_port}; a port goes up to 65535")
         self.keys()
         self.member_config(2, 1400)
 
@@ -226,7 +233,9 @@ def configure(settings: Mapping[str, Any], where: str = "the arguments") -> Grou
     known = {one.name for one in fields(GroupConfig)}
     unknown = sorted(set(settings) - known)
     if unknown:
-        raise ConfigError(f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(known)}")
+        raise ConfigError(
+            f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}"
+        )
     if "group" not in settings:
         raise ConfigError(f"{where}: no group; say the name of the group to join")
     checked = {name: _typed(name, value, where) for name, value in settings.items()}
@@ -276,6 +285,8 @@ def _typed(name: str, value: Any, where: str) -> Any:
             return value
     elif isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool)):
         return value
+    if name == "secret":
+        value = f"a {type(value).__name__}"
     shown = "a list of names" if wanted == tuple[str, ...] else getattr(wanted, "__name__", wanted)
     raise ConfigError(f"{where}: {name} is {value!r}; it must be {shown}")
 
@@ -291,6 +302,6 @@ def _parsed(name: str, text: str) -> Any:
             return wanted(text)
     except (KeyError, ValueError):
         raise ConfigError(
-            f"{ENVIRONMENT_PREFIX}{name.upper()}={text!r} is not a {wanted}"
+            f"{ENVIRONMENT_PREFIX}{name.upper()} is {text!r}; it must be {wanted.__name__}"
         ) from None
     return text

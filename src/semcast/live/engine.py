@@ -406,8 +406,20 @@ class Engine:
                     self._look_in(looking_in, now_ns)
                 else:
                     self._read(waiting, now_ns)
+        except Exception as error:
+            # A bug of ours. A member that looks alive and is not would be the worst of all.
+            with self.lock:
+                self._fail(error)
+            raise
         finally:
             waiting.close()
+
+    def _fail(self, error: Exception) -> None:
+        if self.session.ended is None:
+            self.session.ended = GroupClosedError(
+                f"the engine of {self.session.config.group!r} failed: {error!r}; join again"
+            )
+        self._tell()
 
     def _read(self, waiting: select.epoll, now_ns: i64) -> None:
         """Wait for the sockets, as long as nobody else does."""

@@ -99,7 +99,7 @@ class Health:
             "room": session.config.delivery_messages,
             "behind_ms": 0.0 if oldest is None else max(0.0, (now_ns - int(oldest.sent_ns)) / 1e6),
             # Once said, it stays: others go by it.
-            "run": session.status.get("run") or run_began_ns(session),
+            "run": session.status.get("run") or run_began_us(session),
         }
         blocked = member.blocked and not member.can_multicast()
         patience_ns = round(session.config.slow_after_ms * 1e6)
@@ -178,7 +178,7 @@ class Health:
         """All members, as this one sees them; its own first."""
         session, roster = self._session, self._session.roster
         own = Peer(
-            roster.me, roster.name, roster.incarnation, session.transport.address, 0,
+            roster.me, roster.name, roster.incarnation, session.transport.address, 0, 0,
             status=session.status,
         )  # fmt: skip
         found = [self._view(own, "here")]
@@ -187,7 +187,7 @@ class Health:
             if member == roster.me:
                 continue
             if peer is None:
-                peer = Peer(member, roster.name_of(member), 0, ("", 0), 0)
+                peer = Peer(member, roster.name_of(member), 0, ("", 0), 0, 0)
                 found.append(self._view(peer, "unknown"))
             else:
                 state = self._gone.get(member) or ("silent" if member in self._silent else "here")
@@ -231,7 +231,7 @@ _GONE: Final = {
 }
 
 
-def run_began_ns(session: Session) -> int:
+def run_began_us(session: Session) -> int:
     """When the run began that this member is part of: when the last of the first members did.
 
     Those who come later cannot know it, and take it from what others say.
@@ -241,7 +241,7 @@ def run_began_ns(session: Session) -> int:
     if roster.former_incarnation >= 0 and any(told):
         return max(told)
     lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]
-    return max([int(session.me.incarnation), *lives])
+    return max([int(session.me.incarnation), *lives]) // 1000
 
 
 def purge_ratio(peer: Peer) -> float:

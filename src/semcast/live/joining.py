@@ -85,7 +85,7 @@ def incomplete(session: Session) -> GroupClosedError:
     elif session.transport.multicast:
         hint = "; `semcast doctor` tells whether multicast reaches this machine"
     else:
-        hint = "; are the addresses in peers= right, and is UDP let through?"
+        hint = "; are the addresses in peers= right, is UDP let through, and is the secret the same everywhere?"
     return GroupClosedError(
         f"group {config.group!r} is not complete after {config.join_timeout_s:g} s: "
         f"{session.roster.missing()}{hint}"

@@ -28,7 +28,7 @@ from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter, require_stream
 from semcast.live.config import GroupConfig
 from semcast.live.engine import Engine
-from semcast.live.health import run_began_ns
+from semcast.live.health import run_began_us
 from semcast.live.session import Session
 from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
@@ -243,9 +243,9 @@ def run_name(session: Session) -> str:
     """What the run is called: as configured, or by the group and when it began."""
     if session.config.record_run:
         return session.config.record_run
-    began_ns = int(session.status.get("run", 0)) or run_began_ns(session)
+    began_us = int(session.status.get("run", 0)) or run_began_us(session)
     try:
-        second = datetime.fromtimestamp(began_ns // 10**9, UTC).strftime("%Y%m%dT%H%M%S")
+        second = datetime.fromtimestamp(began_us // 10**6, UTC).strftime("%Y%m%dT%H%M%S")
     except (OverflowError, ValueError, OSError):
-        raise InputError(f"a member's clock says {began_ns} ns; set record_run") from None
-    return f"{session.config.group}-{second}.{began_ns % 10**9:09d}"
+        raise InputError(f"a member's clock says {began_us} µs; set record_run") from None
+    return f"{session.config.group}-{second}.{began_us % 10**6:06d}"

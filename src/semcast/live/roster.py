@@ -9,6 +9,7 @@ but what it is told.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,10 +20,13 @@ from semcast.live.address import Address
 from semcast.live.config import MEMBERS_MAX, NAME_BYTES_MAX
 
 _LABEL: Final = b"semcast member\0"
-# Peers named in one hello: what a datagram has room for. Others get their turn in the next.
-_TOLD_MAX: Final = 12
-_HOST_CHARACTERS_MAX: Final = 64
+# A datagram on most networks has room for a hello of this size.
+HELLO_BYTES_MAX: Final = 1280
+_NAMES_MAX: Final = 64
 _STATUS_KEYS_MAX: Final = 32
+_STATUS_MAX: Final = 1e19
+# An address in numbers, with the interface that IPv6 may need.
+_HOST: Final = re.compile(r"[0-9a-fA-F:.]{2,45}(%[A-Za-z][A-Za-z0-9_.-]{0,14})?")
 
 
 def member_id(name: str) -> int:
@@ -44,12 +48,12 @@ class Peer:
     incarnation: int
     address: Address
     heard_ns: int
+    # The first life of it that was heard of: with it the group is older than its present life.
+    first_incarnation: int
     # What it said last: the members it names, the life of this member it knows, how it is doing.
     roster: str = ""
     knows_me: int = -1
     status: Mapping[str, float] = field(default_factory=dict)
-    # The life before this one, if there was one that is known here.
-    former: int = -1
 
 
 class Roster:
@@ -79,30 +83,45 @@ class Roster:
 
     # -- out ---------------------------------------------------------------------------------------
 
-    def hello(self, status: Mapping[str, float]) -> bytes:
-        """What this member tells the others now and then."""
-        known = sorted(self.peers.values(), key=lambda peer: peer.id)
-        if len(known) > _TOLD_MAX:
-            start = self._told % len(known)
-            self._told += _TOLD_MAX
-            known = (known + known)[start : start + _TOLD_MAX]
-        said = {
+    def hello(self, status: Mapping[str, float], bytes_max: int = HELLO_BYTES_MAX) -> bytes:
+        """What this member tells the others now and then, as much as fits a datagram.
+
+        What does not fit gets its turn in the next hello.
+        """
+        said: dict[str, Any] = {
             "kind": "hello",
             "name": self.name,
             "roster": self.digest,
-            "members": self._told_members(),
-            "peers": [[p.name, p.incarnation, p.address[0], p.address[1]] for p in known],
-            # In the same hello as the life that follows: who comes back must know that it does.
-            "former": [[p.id, p.former] for p in known if p.former >= 0],
-            "left": list(self.left.items())[:_TOLD_MAX],
-            "evicted": list(self.evicted.items())[:_TOLD_MAX],
+            "members": [self.name_of(one) for one in self.members],
+            "peers": [],
+            "left": [],
+            "evicted": [],
             "status": dict(status),
         }
-        return json.dumps(said, separators=(",", ":")).encode()
+        if len(_json(said)) > bytes_max // 2:
+            # Late comers to a large group need a list of names; they cannot be told.
+            said["members"] = []
+        room = bytes_max - len(_json(said))
+        rows = self._rows()
+        # What is told last this time is told first the next.
+        start = self._told % len(rows) if rows else 0
+        for part, row in rows[start:] + rows[:start]:
+            room -= len(_json(row)) + 1
+            if room < 0:
+                break
+            said[part].append(row)
+            self._told += 1
+        return _json(said)
 
-    def _told_members(self) -> list[str]:
-        """The names of all members, for those who come late; a large group says it by a list."""
-        return [self.name_of(one) for one in self.members] if len(self.members) <= _TOLD_MAX else []
+    def _rows(self) -> list[tuple[str, list[Any]]]:
+        """What there is to tell of others."""
+        known = sorted(self.peers.values(), key=lambda peer: peer.id)
+        rows: list[tuple[str, list[Any]]] = []
+        rows += [("left", [*one]) for one in sorted(self.left.items())]
+        rows += [("evicted", [*one]) for one in sorted(self.evicted.items())]
+        for one in known:
+            rows.append(("peers", [one.name, one.incarnation, one.first_incarnation, *one.address]))
+        return rows
 
     @property
     def digest(self) -> str:
@@ -181,14 +200,13 @@ class Roster:
             return []
         if peer is None and len(self.peers) >= MEMBERS_MAX:
             return []
-        self._learn_former(said)
-        former = _life_before(peer, incarnation)
         knows_me = -1 if peer is None else peer.knows_me
-        for other, life, _ in peers:
+        for other, life, _, _ in peers:
             if member_id(other) == self.me:
                 knows_me = life
+        first = incarnation if peer is None else peer.first_incarnation
         self.peers[sender] = Peer(
-            sender, name, incarnation, address, now_ns, digest, knows_me, status, former
+            sender, name, incarnation, address, now_ns, first, digest, knows_me, status
         )
         for member, life in left:
             self._mark(self.left, member, life)
@@ -201,18 +219,14 @@ class Roster:
         self._choose()
         return self._learn(peers)
 
-    def _learn_former(self, said: Mapping[str, Any]) -> None:
-        for member, life in _former(said):
-            if member == self.me and life != self.incarnation:
-                self.former_incarnation = max(self.former_incarnation, life)
-
-    def _learn(self, peers: list[tuple[str, int, Address]]) -> list[Address]:
+    def _learn(self, peers: list[tuple[str, int, int, Address]]) -> list[Address]:
         new = []
-        for name, incarnation, address in peers:
+        for name, incarnation, first, address in peers:
             member = member_id(name)
             if member == self.me:
-                if incarnation != self.incarnation:
-                    self.former_incarnation = max(self.former_incarnation, incarnation)
+                for life in (incarnation, first):
+                    if life != self.incarnation:
+                        self.former_incarnation = max(self.former_incarnation, life)
             elif member not in self.peers and (not self.members or member in self.members):
                 new.append(address)
         return new
@@ -237,7 +251,7 @@ def _checked(
     str,
     str,
     list[str],
-    list[tuple[str, int, Address]],
+    list[tuple[str, int, int, Address]],
     list[tuple[int, int]],
     list[tuple[int, int]],
     dict[str, float],
@@ -246,7 +260,7 @@ def _checked(
     try:
         name, digest, status = said["name"], said["roster"], said["status"]
         members = list(said["members"])
-        peers = [(n, i, (host, port)) for n, i, host, port in said["peers"]]
+        peers = [(n, i, first, (host, port)) for n, i, first, host, port in said["peers"]]
         left = [(member, life) for member, life in said["left"]]
         evicted = [(member, life) for member, life in said["evicted"]]
         fine = (
@@ -255,8 +269,8 @@ def _checked(
             and len(digest) <= 16
             and isinstance(status, dict)
             and len(status) <= _STATUS_KEYS_MAX
-            and all(isinstance(value, (int, float)) for value in status.values())
-            and len(members) <= _TOLD_MAX
+            and all(_is_number(value) for value in status.values())
+            and len(members) <= _NAMES_MAX
             and len({member_id(one) for one in members if _is_name(one)}) == len(members)
             and all(_is_peer(*peer) for peer in peers)
             and all(_is_id(a) and _is_id(b) for a, b in [*left, *evicted])
@@ -270,38 +284,36 @@ def _checked(
     return name, digest, members, peers, left, evicted, status
 
 
-def _life_before(peer: Peer | None, incarnation: int) -> int:
-    if peer is None:
-        return -1
-    return peer.incarnation if incarnation > peer.incarnation else peer.former
-
-
-def _former(said: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The lives before those that a hello names, by member."""
-    try:
-        found = [(member, life) for member, life in said.get("former", ())]
-    except (TypeError, ValueError):
-        found = [(-1, -1)]
-    if not all(_is_id(member) and _is_id(life) for member, life in found):
-        raise RemoteProtocolError("hello with former lives that make no sense")
-    return found
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value.encode(errors="replace")) <= NAME_BYTES_MAX
+    return (
+        isinstance(value, str)
+        and 0 < len(value.encode(errors="replace")) <= NAME_BYTES_MAX
+        and value.isprintable()
+    )
 
 
-def _is_peer(name: object, incarnation: object, address: tuple[object, object]) -> bool:
+def _is_number(value: object) -> bool:
+    # Comparing is safe for integers of any size, and false for what is not a number.
+    return isinstance(value, (int, float)) and 0 <= value <= _STATUS_MAX
+
+
+def _is_peer(name: object, life: object, first: object, address: tuple[object, object]) -> bool:
     host, port = address
     return (
         _is_name(name)
-        and _is_id(incarnation)
+        and _is_id(life)
+        and _is_id(first)
         and isinstance(host, str)
-        and len(host) <= _HOST_CHARACTERS_MAX
+        and _HOST.fullmatch(host) is not None
         and isinstance(port, int)
         and 0 < port <= 65_535
     )
 
 
 def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= ID_MAX
+    # The largest is left free: whoever hears of a former life takes a larger number.
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < ID_MAX

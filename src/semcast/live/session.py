@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from semcast.errors import GroupClosedError, RemoteProtocolError
+from semcast.errors import GroupClosedError, RemoteProtocolError, ReplayError
 from semcast.ids import Source
 from semcast.live.address import Address
 from semcast.live.config import SUITES, GroupConfig
@@ -19,8 +19,11 @@ from semcast.live.roster import Roster
 from semcast.protocol.member import Member
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY
+from semcast.wire.frames import FRAME_HEAD_BYTES
+from semcast.wire.header import HEADER_BYTES, TAG_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
-from semcast.wire.note import decode_note, encode_note, is_note
+from semcast.wire.limits import IP_UDP_BYTES
+from semcast.wire.note import NOTE_BYTES_MAX, decode_note, encode_note, is_note
 from semcast.wire.seal import Opener, Sealer
 
 # How often hellos go out: while members look for each other, and afterwards.
@@ -30,6 +33,8 @@ HELLO_NS: Final = 500_000_000
 RETRY_NS: Final = 200_000
 # Where a datagram's source stands in its header; see wire/header.py.
 _SOURCE_AT: Final = slice(12, 28)
+# What is around a note in a datagram, IP and UDP included.
+_AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTES
 # Addresses that hellos are sent to although nobody answered from there yet.
 _SEEDS_MAX: Final = 256
 
@@ -68,6 +73,9 @@ class Session:
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
         self._hello_ns = 0
+        self._answered_ns = 0
+        # Datagrams that opened and made no sense, or did not open; the opener tells these apart.
+        self.refused_notes = 0
         # Sealed datagrams that found no room, by destination; None is everybody.
         self._unsent: list[tuple[Address | None, list[bytes]]] = []
         self._retry_ns = -1
@@ -97,12 +105,17 @@ class Session:
                     self._on_note(decode_note(frames), source, address, now_ns)
                 elif self.member is not None:
                     self.member.receive(frames, source, now_ns)
-            except RemoteProtocolError as error:
-                self.refused(error)
+            except ReplayError:
+                self._answer_old(address, now_ns)
+            except RemoteProtocolError:
+                self.refused_notes += 1
         return len(received)
 
-    def refused(self, error: RemoteProtocolError) -> None:
-        """A datagram made no sense; the opener counted it. For owners that want to log."""
+    def _answer_old(self, address: Address, now_ns: int) -> None:
+        """Somebody may not know that its clock was set back since its former life: say hello."""
+        if now_ns - self._answered_ns > SEEKING_NS:
+            self._answered_ns = now_ns
+            self.transport.send(address, [self._hello()])
 
     def on_timer(self, now_ns: int) -> None:
         """Whatever is due by now."""
@@ -169,7 +182,7 @@ class Session:
         """Tell everybody that this member is there, and how it is doing."""
         seeking = self.member is None or not self.roster.complete
         self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
-        datagram = self._sealer.seal(encode_note(self.roster.hello(self.status)))
+        datagram = self._hello()
         self.transport.send_all([datagram])
         if seeking or not self.transport.multicast:
             known = (
@@ -180,6 +193,11 @@ class Session:
             for seed in self._seeds:
                 if seed not in known:
                     self.transport.send(seed, [datagram])
+
+    def _hello(self) -> bytes:
+        room = self.transport.path_mtu_bytes - _AROUND_BYTES
+        note = self.roster.hello(self.status, min(room, NOTE_BYTES_MAX))
+        return self._sealer.seal(encode_note(note))
 
     def send_note(self, note: Mapping[str, Any], to: Address | None) -> None:
         """A note for one address, or for everybody; it may be lost, as any datagram."""
@@ -193,7 +211,7 @@ class Session:
     def _on_note(self, note: bytes, source: Source, address: Address, now_ns: int) -> None:
         try:
             said = json.loads(note)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RemoteProtocolError("note that is not JSON") from None
         if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
             raise RemoteProtocolError("note without a kind")

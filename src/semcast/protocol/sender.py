@@ -32,6 +32,8 @@ class Sender:
         self._tagger: Final = tagger
         self._retained: Final = retained
         self._limits: Final = limits
+        config = retained.config
+        self._window_max: Final[int] = config.source_messages_max or config.messages_max
         self._payload_bytes_max: Final[i64] = limits.message_bytes_max
         self._writer: Final = FrameWriter(source, limits.frames_bytes_max)
         # The number of the last message multicast, and of the last one packed (or passed over).
@@ -65,11 +67,10 @@ class Sender:
         if verdict is _FULL:
             self._tagger.take_back()
             raise WindowFullError(
-                f"send window full: {self._retained.held} messages held "
-                f"({self._retained.held_bytes} bytes), none replaced; wait until the group has "
-                "received more, or raise messages_max",
-                self._retained.held,
-                self._retained.config.messages_max,
+                f"send window full: {self._retained.held_of(self.source)} messages held, none "
+                "replaced; wait until the group has received more, or raise window_messages",
+                self._retained.held_of(self.source),
+                self._window_max,
             )
         self.seq = seq
         return message
