@@ -76,6 +76,10 @@ proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS
 explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
 	@$(BIN)/semcast sim explore --seconds $${EXPLORE_SECONDS:-600} --seed $${EXPLORE_SEED:-1} --workers $$(nproc)
 
+.PHONY: soak
+soak: setup ## A live group with a slow member and restarts, checked, for SOAK_SECONDS (1800)
+	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz the decoder, guided by coverage, for FUZZ_SECONDS (60)
 	@$(PIP) install -c constraints.txt atheris

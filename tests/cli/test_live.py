@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -217,43 +219,45 @@ def test_a_group_in_the_clear_has_members_and_no_keys(capsys: pytest.CaptureFixt
 class Command:
     """A command in a process of its own, which joins a group of which this test is a member too."""
 
-    def __init__(self, *line: str, stdin: bytes | None = None) -> None:
+    def __init__(self, *line: str, stdin: bytes = b"") -> None:
         program = "import sys; from semcast.cli import main; sys.exit(main(sys.argv[1:]))"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", program, *line],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        if stdin is not None:
-            assert self.process.stdin is not None
-            self.process.stdin.write(stdin)
-            self.process.stdin.close()
-            self.process.stdin = None
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", program, *line],
+                stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
 
     def end(self, code: int = 0) -> str:
         """What it printed."""
-        try:
-            out, err = self.process.communicate(timeout=60)
-        finally:
-            self.process.kill()
+        out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == code, err.decode()
         return out.decode()
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=60)
 
+
+@contextmanager
 def beside(
-    secret: str, *line: str, name: str = "a", stdin: bytes | None = None
-) -> tuple[Any, Command]:
-    """A group of two: the command is "cli", and the other is joined here."""
-    group = new_group()
-    command, *rest = line
-    where = [*reach(group, secret), "--name", "cli", "--members", f"{name},cli"]
-    ordered = [*rest, *where] if command == "replay" else [*where, *rest]
+    secret: str, command: str, *line: str, stdin: bytes = b""
+) -> Iterator[tuple[dict[str, Group], Command]]:
+    """A group of two: the command is "cli", and "a" is joined here."""
+    name = new_group()
+    where = [*reach(name, secret), "--name", "cli", "--members", "a,cli"]
+    ordered = [*line, *where] if command == "replay" else [*where, *line]
     started = Command(command, *ordered, stdin=stdin)
-    return joined([name], group=group, members=[name, "cli"]), started
+    try:
+        with joined(["a"], group=name, members=["a", "cli"]) as group:
+            yield group, started
+    finally:
+        started.close()
 
 
 def test_text_is_sent_to_everybody_and_may_replace(secrets: tuple[str, str]) -> None:
-    other, command = beside(secrets[0], "send", "101.25", "--key", "AAPL", "--json")
-    with other as group:
+    with beside(secrets[0], "send", "101.25", "--key", "AAPL", "--json") as (group, command):
         message = group["a"].receive(timeout=20)
         assert (message.sender, message.key, message.payload) == ("cli", b"AAPL", b"101.25")
         found = json.loads(command.end())
@@ -262,16 +266,14 @@ def test_text_is_sent_to_everybody_and_may_replace(secrets: tuple[str, str]) -> 
 
 
 def test_every_line_of_stdin_is_a_message(secrets: tuple[str, str]) -> None:
-    other, command = beside(secrets[0], "send", stdin=b"one\ntwo\r\n\nlast")
-    with other as group:
+    with beside(secrets[0], "send", stdin=b"one\ntwo\r\n\nlast") as (group, command):
         got = [group["a"].receive(timeout=20).payload for _ in range(4)]
         assert got == [b"one", b"two", b"", b"last"]
         assert "4 messages sent to" in command.end()
 
 
 def test_tail_prints_what_comes_as_json_lines_and_leaves(secrets: tuple[str, str]) -> None:
-    other, command = beside(secrets[0], "tail", "--count", "3", "--json")
-    with other as group:
+    with beside(secrets[0], "tail", "--count", "3", "--json") as (group, command):
         group["a"].send(b"text")
         group["a"].send(b"\xff\x00", replaces=b"\xfe")
         group["a"].send(b"third")
@@ -290,8 +292,7 @@ def test_tail_prints_what_comes_as_json_lines_and_leaves(secrets: tuple[str, str
 def test_tail_leaves_cleanly_when_it_is_told_to_end(
     secrets: tuple[str, str], number: int, code: int
 ) -> None:
-    other, command = beside(secrets[0], "tail")
-    with other as group:
+    with beside(secrets[0], "tail") as (group, command):
         group["a"].send(b"hello")
         assert command.process.stdout is not None
         assert command.process.stdout.readline() == b"a 1: hello\n"
@@ -306,8 +307,10 @@ def test_record_writes_a_journal_of_what_it_saw(secrets: tuple[str, str], tmp_pa
     from semcast.journal import read_journal
 
     out = tmp_path / "journal"
-    other, command = beside(secrets[0], "record", "--out", str(out), "--run", "tuesday", "--json")
-    with other as group:
+    with beside(secrets[0], "record", "--out", str(out), "--run", "tuesday", "--json") as (
+        group,
+        command,
+    ):
         for number in range(20):
             group["a"].send(b"%d" % number)
         group["a"].drain(20)
@@ -340,8 +343,7 @@ def trace(tmp_path: Path) -> str:
 def test_replay_keeps_keys_sizes_and_order(
     secrets: tuple[str, str], tmp_path: Path, pace: list[str]
 ) -> None:
-    other, command = beside(secrets[0], "replay", trace(tmp_path), *pace, "--json")
-    with other as group:
+    with beside(secrets[0], "replay", trace(tmp_path), *pace, "--json") as (group, command):
         got, seqs = [], list[int]()
         while not seqs or seqs[-1] < 40:
             message = group["a"].receive(timeout=20)
@@ -357,8 +359,7 @@ def test_replay_keeps_keys_sizes_and_order(
 
 
 def test_replay_may_stop_early(secrets: tuple[str, str], tmp_path: Path) -> None:
-    other, command = beside(secrets[0], "replay", trace(tmp_path), "--max", "--count", "7")
-    with other as group:
+    with beside(secrets[0], "replay", trace(tmp_path), "--max", "--count", "7") as (group, command):
         while group["a"].receive(timeout=20).seq < 7:
             pass
         assert command.end().startswith("7 messages in ")
@@ -410,7 +411,7 @@ MISTAKES = [
     "send quotes hello --insecure --members a,b --name c",
     "send quotes hello --insecure --size 2 --interface nosuch0",
     "send quotes hello --insecure --size 2 --interface lo --join-timeout 0.1",
-    "tail quotes --insecure --size 2 --count -1",
+    "tail quotes --insecure --count -1",
     "record quotes --insecure",
     "replay no-such-file quotes --insecure --size 2",
     "replay . quotes --insecure --size 2",
@@ -466,3 +467,9 @@ def test_help_explains_every_option_and_gives_an_example(
         assert "  --members " in out
     else:
         assert "  --timeout " in out
+
+
+def test_a_line_that_is_too_long_is_one_line_on_stderr(secrets: tuple[str, str]) -> None:
+    with beside(secrets[0], "send", stdin=b"first\n" + b"x" * (1 << 21)) as (group, command):
+        assert group["a"].receive(timeout=20).payload == b"first"
+        assert command.end(2) == ""

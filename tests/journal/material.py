@@ -30,6 +30,8 @@ def headers() -> st.SearchStrategy[Header]:
         window_messages=COUNT,
         window_bytes=COUNT,
         one_order=st.booleans(),
+        names=st.lists(TEXT, max_size=3).map(tuple),
+        left_out=COUNT,
     )
 
 

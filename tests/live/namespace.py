@@ -1,4 +1,4 @@
-"""A network of one's own for a test: loopback only, with a route for IPv6 multicast.
+"""Networks of a test's own: loopback with a route for IPv6 multicast, or several hosts on a bridge.
 
 Linux gives no such route to loopback by itself, and tests do not change the machine's. A network
 namespace belongs to a thread, and a socket stays in the one that it was opened in.
@@ -6,8 +6,9 @@ namespace belongs to a thread, and a socket stays in the one that it was opened 
 
 import ctypes
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -45,6 +46,91 @@ def own_loopback(*commands: str) -> Iterator[None]:
 
 def _run(command: str) -> None:
     try:
-        subprocess.run(command.split(), check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+        subprocess.run(command.split(), check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        package = "nftables" if error.filename == "nft" else "iproute2"
+        pytest.skip(f"no {error.filename} here: install {package}")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"`{command}` is not allowed here: {error.stderr.strip()}")
+    except OSError as error:
         pytest.skip(f"a network namespace cannot be furnished here: {error}")
+
+
+# -- several hosts ---------------------------------------------------------------------------------
+
+
+class Lan:
+    """Hosts in network namespaces of their own, joined by a bridge in one more."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = hosts
+        self._prefix = f"semcast{os.getpid()}"
+        self._switch = f"{self._prefix}-switch"
+
+    def netns(self, host: str) -> str:
+        """What the namespace of a host is called."""
+        return f"{self._prefix}-{host}"
+
+    def address(self, host: str, ipv6: bool) -> str:
+        number = self.hosts.index(host) + 1
+        return f"fd77::{number}" if ipv6 else f"10.77.0.{number}"
+
+    def run(self, host: str, command: str) -> None:
+        """Run a command in the namespace of a host, or of the switch ("")."""
+        _run(f"ip netns exec {self.netns(host) if host else self._switch} {command}")
+
+    def build(self) -> None:
+        _run(f"ip netns add {self._switch}")
+        self.run("", "ip link add br0 type bridge mcast_snooping 0")
+        self.run("", "ip link set br0 up")
+        for host in self.hosts:
+            netns = self.netns(host)
+            _run(f"ip netns add {netns}")
+            _run(
+                f"ip link add eth0 netns {netns} type veth peer name to-{host} netns {self._switch}"
+            )
+            self.run("", f"ip link set to-{host} master br0 up")
+            self.run(host, "ip link set lo up")
+            self.run(host, "ip link set eth0 up")
+            self.run(host, f"ip address add {self.address(host, False)}/24 dev eth0")
+            self.run(host, f"ip -6 address add {self.address(host, True)}/64 dev eth0 nodad")
+
+    def destroy(self) -> None:
+        for netns in [self._switch, *map(self.netns, self.hosts)]:
+            subprocess.run(["ip", "netns", "del", netns], check=False, capture_output=True)
+
+    def lose(self, host: str, percent: int) -> None:
+        """Drop that share of what comes to a host, at random."""
+        if shutil.which("nft") is None:
+            self._lose_without_nft(host, percent)
+            return
+        self.run(host, "nft add table inet loss")
+        self.run(host, "nft add chain inet loss in { type filter hook input priority 0 ; }")
+        drop = f"meta l4proto udp numgen random mod 100 < {percent} drop"
+        self.run(host, f"nft add rule inet loss in {drop}")
+
+    def _lose_without_nft(self, host: str, percent: int) -> None:
+        try:
+            tried = f"ip netns exec {self._switch} tc qdisc add dev to-{host} root netem loss"
+            subprocess.run([*tried.split(), f"{percent}%"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("random loss needs nft (Debian: apt-get install nftables) or netem")
+
+    def limit(self, host: str, kbit: int) -> None:
+        """Let a host send no more than that; what waits is held in its sockets' buffers."""
+        self.run(host, f"tc qdisc replace dev eth0 root tbf rate {kbit}kbit burst 4kb limit 4mb")
+
+    def cable(self, host: str, plugged: bool) -> None:
+        """Take the interface of a host down, or up again."""
+        self.run(host, f"ip link set eth0 {'up' if plugged else 'down'}")
+
+
+@contextmanager
+def lan(hosts: Sequence[str]) -> Iterator[Lan]:
+    """Skips the test, with the reason, where namespaces are not allowed."""
+    built = Lan(hosts)
+    try:
+        built.build()
+        yield built
+    finally:
+        built.destroy()

@@ -109,15 +109,17 @@ class Node:
         stream = random.Random(f"traffic/{prefix}/{self.group.name}")
 
         def send() -> None:
+            began_s = time.monotonic()
             for number in range(count):
                 if self._stopping.is_set():
                     return
                 key = f"k{stream.randrange(keys)}" if keys and stream.random() < marked else ""
                 text = f"{prefix}{number}:".ljust(size, ".")
-                self.group.send(text.encode(), replaces=f"{self.group.name}/{key}" if key else None)
-                self._sent.append([f"{self.group.name}/{key}" if key else "", text])
-                if gap_s:
-                    time.sleep(gap_s)
+                # First noted, then sent, so that nobody ever has what is not known to be sent.
+                about = f"{self.group.name}/{key}" if key else ""
+                self._sent.append([about, text])
+                self.group.send(text.encode(), replaces=about or None)
+                time.sleep(max(0.0, began_s + (number + 1) * gap_s - time.monotonic()))
 
         self._begin("traffic", send)
 
@@ -145,6 +147,11 @@ class Node:
             del self._collected[: len(got)]
         self._raise_failure()
         return got
+
+    def count(self, sender: str, text: str = "") -> int:
+        """How many messages of a sender were received so far; those that begin so."""
+        self._raise_failure()
+        return sum(one[0] == sender and one[4].startswith(text) for one in self._collected)
 
     def sent(self, forget: bool = False) -> list[list[str]]:
         """What `traffic` has sent so far, as pairs of key and payload."""
@@ -174,6 +181,10 @@ class Node:
     def memory_kb(self) -> int:
         with open(f"/proc/{os.getpid()}/statm") as statm:  # noqa: PTH123
             return int(statm.read().split()[1]) * resource.getpagesize() // 1024
+
+    def ended(self) -> str:
+        """Why this member can go on no longer, if so."""
+        return str(self.group._engine.session.ended or "")
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

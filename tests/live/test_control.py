@@ -1,6 +1,7 @@
 """Questions to a running group: everybody answers or is named; only the secret is heard."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.live.company import joined
+from tests.live.company import joined, wait_until
 from tests.live.processes import SECRET, members, new_group
 from tests.live.test_metrics import free_port
 
@@ -21,6 +22,7 @@ from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
 from semcast.live.control import Asker, Responder, _gather
 from semcast.live.session import Session
+from semcast.wire.note import encode_note
 
 NAMES = ["a", "b", "c"]
 HERE = ("127.0.0.1", 1)
@@ -85,6 +87,20 @@ def test_without_the_right_secret_there_is_no_answer(
 ) -> None:
     with asker(name_of(group), **changed) as one, pytest.raises(NoAnswerError, match="secret"):
         one.ask("members", 0.3)
+
+
+def test_a_recorded_question_is_not_answered_again(group: dict[str, Group]) -> None:
+    with asker(name_of(group)) as one:
+        question = {"kind": "ask", "what": "keys", "id": "n"}
+        datagram = one._sealer().seal(encode_note(json.dumps(question).encode()))
+        before = {name: member.stats()["refused_seen"] for name, member in group.items()}
+        for _ in range(3):
+            one._send(datagram)
+        wait_until(
+            lambda: all(m.stats()["refused_seen"] >= before[n] + 2 for n, m in group.items())
+        )
+        answered = [answer.name for answer in one._listen("n", {}, time.monotonic() + 0.3)]
+    assert sorted(answered) == NAMES
 
 
 def test_a_group_that_is_not_there_does_not_answer() -> None:

@@ -179,8 +179,10 @@ def test_several_threads_send_and_receive_at_once(way: Way) -> None:
                     assert own == sorted(own)
 
 
-def test_an_application_that_sleeps_does_not_stop_its_member(way: Way) -> None:
+@pytest.mark.parametrize("kind", ["multicast", "unicast"])
+def test_an_application_that_sleeps_does_not_stop_its_member(kind: str) -> None:
     """One that does nothing for 3 s acknowledges, is not taken for silent, and has everything."""
+    way = Way(kind, ipv6=False)
     with meeting(way) as (a, b, _):
         b_since_s = time.monotonic()
         sent = 0

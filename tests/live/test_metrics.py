@@ -12,8 +12,9 @@ from tests.live.processes import SECRET, new_group
 
 import semcast.blocking
 from semcast.errors import TransportError
-from semcast.live import metrics
-from semcast.live.metrics import COUNTERS, GAUGES, Histogram, MetricsServer, exposition, named
+from semcast.live import metrics, metrics_server
+from semcast.live.metrics import COUNTERS, GAUGES, Histogram, exposition, named
+from semcast.live.metrics_server import MetricsServer
 
 NAMES = ["a", "b"]
 # A line of the text format, version 0.0.4.
@@ -148,7 +149,7 @@ def test_only_get_metrics_is_served() -> None:
 def test_a_client_that_says_nothing_does_not_keep_others_out_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics._Handler, "timeout", 0.1)
+    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
     server = MetricsServer("127.0.0.1", 0, lambda: "semcast_x 1\n")
     server.start()
     try:

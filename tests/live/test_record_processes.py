@@ -6,6 +6,7 @@ S-RM on loopback, with purging (SRM Figures 3 and 4).
 from pathlib import Path
 
 import pytest
+from tests.live.company import wait_until
 from tests.live.processes import SECRET, Member, members, new_group
 
 from semcast.check import History, check_all
@@ -25,6 +26,11 @@ def traffic(name: str, first: int, count: int) -> list[list[str | None]]:
     return found
 
 
+def begun(folder: Path) -> list[Path]:
+    """The journals in which something is written by now."""
+    return [path for path in folder.glob("run=*/*.arrows") if path.stat().st_size > 0]
+
+
 def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_passes(
     tmp_path: Path,
 ) -> None:
@@ -36,8 +42,9 @@ def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_
             one.begin("receive_until", text="c199")
         for one in group.values():
             one.end()
+        wait_until(lambda: len(begun(tmp_path)) == 3)
         group["c"].do("send", messages=traffic("c", 200, 50))
-        group["c"].kill()
+        group["c"].kill()  # what it wrote down last is known by what others received
         group["a"].do("send", messages=traffic("a", 200, 50))
         group["c"].close()
         group["c"] = Member(
@@ -71,3 +78,23 @@ def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_
     assert {lives[history.nodes[at]] for at in history.nodes_in(history.correct)} == set(NAMES)
     assert not history.correct & history.only(crashed[0])
     assert journal.header.left_out == 0
+
+
+def test_a_process_that_is_killed_for_good_leaves_a_journal_that_passes(tmp_path: Path) -> None:
+    """Nothing becomes stable any more, so only what must hold at every moment is judged."""
+    with members(NAMES, record=str(tmp_path)) as group:
+        for one in group.values():
+            one.begin("send", messages=traffic(one.name, 0, 300))
+        group["a"].end()
+        group["b"].kill()
+        group["c"].end()
+        for one in (group["a"], group["c"]):
+            one.do("send", messages=[[f"{one.name} last", None]])
+        for one in (group["a"], group["c"]):
+            one.do("receive_until", text="c last" if one.name == "a" else "a last")
+        for one in (group["a"], group["c"]):
+            one.do("leave", drain_s=0)
+    journal = read_journal(tmp_path)
+    report = check_all(journal)
+    assert report.ok, str(report)
+    assert report.judged["Accounting"] > 600

@@ -65,6 +65,15 @@ def test_every_member_is_observed_through_one_instrument(meter: Meter) -> None:
     assert reasons == {"tag": 1, "seen": 2}
 
 
+def test_what_a_member_counts_later_is_observed_too(meter: Meter) -> None:
+    early = Member("early")
+    telemetry.watch(early)
+    early._stats["delivered"] = 7
+    _, read = meter.made["semcast_delivered_messages"]
+    seen = {found.attributes["member"]: found.value for found in read(None)}
+    assert seen["early"] == 7
+
+
 def test_a_member_that_is_gone_is_observed_no_more(meter: Meter) -> None:
     one = Member("gone", multicast=3)
     telemetry.watch(one)

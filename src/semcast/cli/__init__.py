@@ -1,7 +1,7 @@
 """The command line: arguments in, an exit code out. One file per command.
 
     0    fine
-    1    a check found a violation
+    1    a check found a violation, or a member did not answer or do what it was asked
     2    bad input: one line on stderr says what and why
     130  interrupted
 

@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SOME_DID_NOT: Final = 1
 TERMINATED: Final = 143  # 128 + SIGTERM, as shells report it
 _SECRET_BYTES_MAX: Final = 4096
+_PATIENCE_S: Final = 0.05
 
 GroupArgument = Annotated[str, typer.Argument(help="The group's name.", show_default=False)]
 _OPTIONS: Final[dict[str, tuple[object, Any]]] = {
@@ -219,6 +221,25 @@ def discarding(group: "Group") -> Iterator[None]:
 
     threading.Thread(target=discard, name="semcast discard", daemon=True).start()
     yield
+
+
+def send_all(group: "Group", payloads: list[bytes], keys: Sequence[str | None]) -> int:
+    """Send these, however long it takes; a little at a time, so that Ctrl-C is heard meanwhile."""
+    sent = 0
+    while sent < len(payloads):
+        sent += group.send_many(payloads[sent:], keys[sent:], timeout=_PATIENCE_S)
+    return sent
+
+
+def drain(group: "Group", seconds: float) -> None:
+    """Until everybody has everything; TimeoutError if not in time."""
+    until_s = time.monotonic() + seconds
+    while True:
+        try:
+            return group.drain(_PATIENCE_S)
+        except TimeoutError:
+            if time.monotonic() >= until_s:
+                raise
 
 
 @contextmanager

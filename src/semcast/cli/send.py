@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from semcast.cli._group import Target, discarding, group_command
+from semcast.cli._group import Target, discarding, drain, group_command, send_all
 from semcast.cli._output import JsonOption, print_json, print_words
+from semcast.errors import InputError
 
 _LINE_BYTES_MAX = 1 << 20
 
@@ -21,7 +22,7 @@ def send(
     key: Annotated[
         str | None, typer.Option("--key", help="Each message replaces the last of this key.")
     ] = None,
-    drain: Annotated[
+    drain_s: Annotated[
         float, typer.Option("--drain", min=0, help="Seconds to wait until all members have it.")
     ] = 10.0,
     as_json: JsonOption = False,
@@ -38,10 +39,9 @@ def send(
     sent = 0
     with target.joined(deliver_own=False) as group, discarding(group):
         for line in [text.encode()] if text is not None else _lines():
-            group.send(line, replaces=key)
-            sent += 1
-        if drain > 0:
-            group.drain(drain)
+            sent += send_all(group, [line], [key])
+        if drain_s > 0:
+            drain(group, drain_s)
         members = [one.name for one in group.view if one.state in ("here", "silent")]
     if as_json:
         print_json({"group": target.group, "sent_messages": sent, "members": members})
@@ -51,5 +51,7 @@ def send(
 
 
 def _lines() -> Iterator[bytes]:
-    while line := sys.stdin.buffer.readline(_LINE_BYTES_MAX):
+    while line := sys.stdin.buffer.readline(_LINE_BYTES_MAX + 1):
+        if len(line) > _LINE_BYTES_MAX:
+            raise InputError(f"a line of more than {_LINE_BYTES_MAX} bytes; send less at once")
         yield line.rstrip(b"\r\n")

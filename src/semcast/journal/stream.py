@@ -6,6 +6,7 @@ happened to its writer; a life that ends as it should turns it into `<node>.parq
 threads nor what the events mean.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from semcast.journal.rows import batch_of, folder_of, schema_of
 from semcast.journal.schema import ArrowTable, require_pyarrow
 
 STREAM_SUFFIX: Final = ".arrows"
+_BATCHES_PER_GROUP: Final = 64
 
 
 class StreamWriter:
@@ -62,11 +64,24 @@ class StreamWriter:
                 unfinished, schema, compression="zstd", write_page_checksum=True
             ) as writer,
         ):
-            for batch in stream:
-                writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+            for batches in _grouped(stream):
+                table = self._arrow.Table.from_batches(batches)
+                writer.write_table(table.replace_schema_metadata(schema.metadata))
         unfinished.replace(path)
         self.path.unlink()
         return path
+
+
+def _grouped(stream: Iterable[Any]) -> Iterator[list[Any]]:
+    """The small batches of a stream, as many together as make a good row group."""
+    group: list[Any] = []
+    for batch in stream:
+        group.append(batch)
+        if len(group) >= _BATCHES_PER_GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def read_stream(path: Path) -> ArrowTable:

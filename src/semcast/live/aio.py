@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -50,7 +51,7 @@ class Group(BaseGroup):
             try:
                 return self._engine.try_send(payload, replaces).seq
             except WindowFullError:
-                await self._until(self._has_room)
+                await self._until(partial(self._has_room, len(payload)))
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
         """The same, but WindowFullError if there is no room now."""
@@ -67,7 +68,7 @@ class Group(BaseGroup):
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
         sent = self._engine.try_send_many(listed, marks, 0)
         while sent < len(listed):
-            await self._until(self._has_room)
+            await self._until(partial(self._has_room, len(listed[sent])))
             sent += self._engine.try_send_many(listed, marks, sent)
         await asyncio.sleep(0)
         return sent
@@ -149,11 +150,11 @@ class Group(BaseGroup):
             raise self._engine.session.ended
         return False
 
-    def _has_room(self) -> bool:
+    def _has_room(self, payload_bytes: int) -> bool:
         session = self._engine.session
         if session.ended is not None:
             raise session.ended
-        return session.member is not None and session.member.can_multicast()
+        return session.member is not None and session.member.can_multicast(payload_bytes)
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""

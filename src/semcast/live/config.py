@@ -62,7 +62,7 @@ class GroupConfig:
     ipv6: bool = False
     path_mtu_bytes: int = 0
     receive_buffer_bytes: int = 8 << 20
-    send_buffer_bytes: int = 4 << 20
+    send_buffer_bytes: int = 1 << 20
     bandwidth_bytes_s: int = 0
 
     # What is promised; see docs/design/member.md.

@@ -109,6 +109,8 @@ class Engine:
         self._sent_ns: i64 = 0
         self._flushed_ns: i64 = 0
         self._unsent_bytes: i64 = 0
+        # How large the message is that waits for room.
+        self._next_bytes: i64 = 0
         self._closing = False
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
@@ -137,6 +139,9 @@ class Engine:
         self._acquire()
         try:
             return self._send(payload, replaces)
+        except WindowFullError:
+            self._flush(self.now_ns())
+            raise
         finally:
             self._release()
 
@@ -148,6 +153,7 @@ class Engine:
                 try:
                     return self._send(payload, replaces)
                 except WindowFullError:
+                    self._next_bytes = len(payload)
                     if not self._wait(self._has_room, until_ns):
                         raise TimeoutError(_no_room(self.session)) from None
         finally:
@@ -163,7 +169,10 @@ class Engine:
         try:
             while True:
                 sent += self._send_some(payloads, replaces, sent)
-                if sent == count or not self._wait(self._has_room, until_ns):
+                if sent == count:
+                    return sent
+                self._next_bytes = len(payloads[sent])
+                if not self._wait(self._has_room, until_ns):
                     return sent
         finally:
             self._release()
@@ -301,7 +310,7 @@ class Engine:
     def _has_room(self) -> bool:
         if self.session.ended is not None or self._member is None:
             raise self._ended()
-        return self._member.can_multicast() and not self.session.congested
+        return self._member.can_multicast(self._next_bytes) and not self.session.congested
 
     def _has_messages(self) -> bool:
         if self._member is None:

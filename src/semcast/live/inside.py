@@ -7,7 +7,7 @@ the group itself: that may be forgotten by its owner, and then all of this ends.
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from semcast.ids import Source
 from semcast.live import joining, telemetry
@@ -15,9 +15,12 @@ from semcast.live.config import GroupConfig
 from semcast.live.control import Responder
 from semcast.live.engine import Engine
 from semcast.live.health import Event, Health
-from semcast.live.metrics import MetricsServer, Samples, exposition
+from semcast.live.metrics import Samples, exposition
 from semcast.live.record import Recorder
 from semcast.protocol.observer import Observer
+
+if TYPE_CHECKING:
+    from semcast.live.metrics_server import MetricsServer
 
 
 class Inside:
@@ -52,9 +55,12 @@ class Inside:
             self._server.start()
         telemetry.watch(self)
 
-    def _open_server(self, config: GroupConfig) -> MetricsServer | None:
+    def _open_server(self, config: GroupConfig) -> "MetricsServer | None":
         if config.metrics_port == 0:
             return None
+        # Most members serve nothing, and need no HTTP.
+        from semcast.live.metrics_server import MetricsServer
+
         return MetricsServer(config.metrics_host, config.metrics_port, self._page)
 
     def _on_turn(self, now_ns: int) -> None:

@@ -81,11 +81,15 @@ def incomplete(session: Session) -> GroupClosedError:
     if refused.keys() & {"key", "tag", "suite"}:
         hint = "; datagrams came that do not open: do all members have the same secret?"
     elif session.roster.strangers:
-        hint = f"; others are here that are not members: {', '.join(session.roster.strangers.values())}"
+        others = ", ".join(session.roster.strangers.values())
+        hint = f"; others are here that are not members: {others}"
     elif session.transport.multicast:
         hint = "; `semcast doctor` tells whether multicast reaches this machine"
     else:
-        hint = "; are the addresses in peers= right, is UDP let through, and is the secret the same everywhere?"
+        hint = (
+            "; are the addresses in peers= right, is UDP let through, and is the secret the same "
+            "everywhere?"
+        )
     return GroupClosedError(
         f"group {config.group!r} is not complete after {config.join_timeout_s:g} s: "
         f"{session.roster.missing()}{hint}"
@@ -126,13 +130,13 @@ def resolve(peers: Iterable[str], ipv6: bool) -> list[Address]:
 
 
 def _after_fork() -> None:
-    for engine in list(_engines):
+    for engine in _engines:
         engine.after_fork()
     _engines.clear()
 
 
 def _at_exit() -> None:
-    for engine in list(_engines):
+    for engine in _engines:
         engine.stop()
 
 

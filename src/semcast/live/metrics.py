@@ -1,23 +1,19 @@
-"""Metrics: what a member counts in; Prometheus text, a port to fetch it from, OpenTelemetry out.
+"""Metrics: what a member counts in, Prometheus text out.
 
 Everything in `stats()` is here under a name with its unit: counters end in `_total`, what was
 purged and refused has its reason as a label. Three histograms are sampled by turns of the engine,
 so that they cost next to nothing: how old the next message is that the application will take, how
-many datagrams a turn deals with, and how long it takes. Knows nothing of how a group is used.
+many datagrams a turn deals with, and how long it takes. Knows neither ports nor groups.
 """
 
-import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from semcast.live.engine import Engine
-from semcast.live.refusal import refused
 
 # Every so many turns are looked at.
 SAMPLED_TURNS: Final = 8
-_REQUEST_S: Final = 5.0
 _AGE_S: Final = (1e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 _TURN_S: Final = (1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.1, 1.0)
 _BATCH: Final = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -152,58 +148,3 @@ def _histogram_lines(name: str, common: str, histogram: Histogram) -> Iterator[s
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-class MetricsServer:
-    """Answers GET /metrics, one request after the other, from a thread of its own."""
-
-    def __init__(self, host: str, port: int, page: Callable[[], str]) -> None:
-        """Port 0 is one that the system chooses; see `port`."""
-        handler = type("Handler", (_Handler,), {"page": staticmethod(page)})
-        try:
-            self._server: Final = _Server((host, port), handler)
-        except (OSError, OverflowError) as error:
-            reason = error if isinstance(error, OSError) else OSError(str(error))
-            raise refused(f"cannot serve metrics on {host} port {port}", reason) from None
-        self.port: Final = int(self._server.server_address[1])
-        self._thread: Final = threading.Thread(
-            target=self._server.serve_forever, name=f"semcast metrics {self.port}", daemon=True
-        )
-
-    def start(self) -> None:
-        """Answer from now on."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Answer no more."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.server_close()
-
-
-class _Server(HTTPServer):
-    # The next life of a member may begin while connections of the last one linger.
-    allow_reuse_address = True
-
-
-class _Handler(BaseHTTPRequestHandler):
-    page: Callable[[], str]
-    # A client that says nothing holds others up for no longer than this.
-    timeout = _REQUEST_S
-    server_version = "semcast"
-
-    def do_GET(self) -> None:
-        """The one page there is."""
-        if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "only /metrics is here")
-            return
-        text = self.page().encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Say nothing: this is not the application's business."""

@@ -38,9 +38,12 @@ log: Final = logging.getLogger("semcast")
 
 QUEUE_EVENTS_MAX: Final = 1 << 18
 # Rows that become one batch at most, and how long events wait for it: what a killed process loses.
-BATCH_EVENTS_MAX: Final = 1 << 14
+# Small, because the interpreter is not free for the member while Arrow makes a column.
+BATCH_EVENTS_MAX: Final = 1 << 11
+_YIELD_EVENTS: Final = 64
 PERIOD_S: Final = 0.1
 _CLOSE_S: Final = 30.0
+_WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
 # What is told of every message: the time, the event, the message's own parts, and its cover's.
 _Told = tuple[Any, ...]
 
@@ -137,7 +140,7 @@ class Recorder:
             told = [queue.popleft() for _ in range(min(len(queue), BATCH_EVENTS_MAX))]
             # What was left out by now came after all that was taken from the full queue.
             lost = self._observer.left_out - self._lost
-            self._write([self._row(one) for one in told])
+            self._write(self._rows(told))
             if lost:
                 self._lost += lost
                 self._note_gap(lost, "events come faster than they can be written")
@@ -186,24 +189,29 @@ class Recorder:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _row(self, told: _Told) -> Event:
-        (time_ns, event, source, seq, bitmap, key, rank, sent_ns, size, where, by, by_seq) = told
-        whole = event in ("multicast", "receive")
-        return self._event(
-            time_ns,
-            event,
-            sender=self._name(source),
-            seq=seq,
+    def _rows(self, told: list[_Told]) -> list[Event]:
+        """Events with their numbers."""
+        rows: list[Event] = []
+        epoch_ns, node, lsn, name = self._epoch_ns, self._node, self._lsn, self._name
+        for (
+            time_ns, event, source, seq, bitmap, key, rank, sent_ns, size, where, by, by_seq,
+        ) in told:  # fmt: skip
+            lsn += 1
+            if lsn % _YIELD_EVENTS == 0:
+                time.sleep(0)  # the member's threads need the interpreter more urgently
             # Receivers write it down too, for senders that are killed before they can.
-            obsoletes=tuple(distances(bitmap)) if whole else None,
-            key=key_text(key) if key else None,
-            rank=rank,
-            sent_ns=sent_ns,
-            size=size,
-            where=where or None,
-            by_sender=None if by is None else self._name(by),
-            by_seq=None if by is None else by_seq,
-        )
+            obsoletes = None
+            if event in _WITH_OBSOLETES:
+                obsoletes = tuple(distances(bitmap)) if bitmap else ()
+            rows.append(
+                Event(
+                    time_ns + epoch_ns, lsn, node, event, name(source), seq, obsoletes,
+                    key_text(key) if key else None, rank, sent_ns, size, where or None,
+                    None if by is None else name(by), None if by is None else by_seq,
+                )
+            )  # fmt: skip
+        self._lsn = lsn
+        return rows
 
     def _event(self, time_ns: int, event: str, **columns: Any) -> Event:
         self._lsn += 1

@@ -18,7 +18,7 @@ from semcast.live.datagrams import Transport
 from semcast.live.roster import Roster
 from semcast.protocol.member import Member
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY
+from semcast.protocol.outbox import EVERYBODY, Outgoing
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
@@ -30,7 +30,10 @@ from semcast.wire.seal import Opener, Sealer
 SEEKING_NS: Final = 50_000_000
 HELLO_NS: Final = 500_000_000
 # Datagrams that the socket had no room for wait so long until they are tried again.
-RETRY_NS: Final = 200_000
+RETRY_NS: Final = 1_000_000
+# New messages are taken from the member in small portions: what the socket has no room for can
+# then still be purged.
+_DATAGRAMS_PER_CALL: Final = 16
 # Where a datagram's source stands in its header; see wire/header.py.
 _SOURCE_AT: Final = slice(12, 28)
 # What is around a note in a datagram, IP and UDP included.
@@ -150,9 +153,15 @@ class Session:
                 return
         if self.member is None:
             return
+        while True:
+            self._send_some(self.member.datagrams(now_ns, _DATAGRAMS_PER_CALL), now_ns)
+            if self._unsent or not self.member.unsent:
+                return
+
+    def _send_some(self, datagrams: list[Outgoing], now_ns: int) -> None:
         seal = self._sealer.seal
         everybody: list[bytes] = []
-        for outgoing in self.member.datagrams(now_ns):
+        for outgoing in datagrams:
             if outgoing.to == EVERYBODY:
                 everybody.append(seal(outgoing.frames))
                 continue
@@ -224,6 +233,9 @@ class Session:
         for one in new:
             if len(self._seeds) < _SEEDS_MAX:
                 self._seeds[one] = None
+        if self.roster.gone(source.sender):
+            # It was put out, and may not have heard of it.
+            self._answer_old(address, now_ns)
         self._on_roster(source, now_ns)
 
     def _on_roster(self, teller: Source, now_ns: int) -> None:
@@ -243,6 +255,11 @@ class Session:
             self.ended = GroupClosedError(
                 f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
                 "way for longer than evict_after_s; join again"
+            )
+        if roster.former_incarnation > self.me.incarnation and self.ended is None:
+            self.ended = GroupClosedError(
+                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
+                "give each member a name of its own"
             )
         self._remove_and_restore(now_ns)
 

@@ -26,7 +26,7 @@ class TransportSettings:
     interface: str = ""  # name or address ("": the system's choice)
     ttl: int = 1
     receive_buffer_bytes: int = 8 << 20
-    send_buffer_bytes: int = 4 << 20
+    send_buffer_bytes: int = 1 << 20  # what is in there can no longer be replaced
     path_mtu_bytes: int = 0  # 0: what the interface carries
     ipv6: bool = False
     group_id: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from semcast.live.metrics import named
+from semcast.live.metrics import COUNTERS, GAUGES, named
 
 
 class Observed(Protocol):
@@ -35,7 +35,8 @@ def watch(member: Observed) -> bool:
         return False
     _members.add(member)
     meter = api.get_meter("semcast")
-    for key in member.stats():
+    # A member that is still looking for the others has few of them yet.
+    for key in (*COUNTERS, *GAUGES, *member.stats()):
         name, _, kind = named(key)
         if name not in _made:
             _made.add(name)

@@ -115,6 +115,7 @@ class Member:
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
         self._gossip_ns: i64 = 0
         self._rest_periods: i64 = 1
+        self._packed_ns: i64 = 0
         # Messages that came since others were told; at so many they are told without delay.
         self._untold: i64 = 0
         self._untold_max: Final[i64] = config.gossip_messages
@@ -132,17 +133,11 @@ class Member:
 
     # -- the application ---------------------------------------------------------------------------
 
-    def can_multicast(self) -> bool:
-        """Whether a message that replaces nothing would be accepted now."""
-        return self._retained.held_of(self.me) < self.config.window_messages and self._room_for_own(
-            0
+    def can_multicast(self, payload_bytes: i64 = 0) -> bool:
+        """Whether a message of this size that replaces nothing would be accepted now."""
+        return self._retained.room_for(self.me, payload_bytes + _KEY_BYTES) and (
+            not self.config.deliver_own or self._room_for_own(payload_bytes)
         )
-
-    def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
-        """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
-        message = self._multicast(payload, replaces, now_ns)
-        self._has(self.me, message.seq, now_ns)
-        return message
 
     def multicast_many(
         self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, now_ns: i64
@@ -155,13 +150,10 @@ class Member:
         accepted: i64 = 0
         try:
             for at in range(start, len(payloads)):
-                self._multicast(payloads[at], None if replaces is None else replaces[at], now_ns)
+                self.multicast(payloads[at], None if replaces is None else replaces[at], now_ns)
                 accepted += 1
         except WindowFullError:
             pass
-        finally:
-            if accepted > 0:
-                self._has(self.me, self._sender.seq, now_ns)
         return accepted
 
     @property
@@ -178,7 +170,8 @@ class Member:
         """The number of the last message that this member multicast."""
         return self._sender.seq
 
-    def _multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+    def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+        """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
         try:
             if self.config.deliver_own and not self._room_for_own(len(payload)):
                 waiting = self._inbounds[self.me].waiting
@@ -193,6 +186,7 @@ class Member:
             if not self._blocked and self._observer is not None:
                 self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
             self._blocked = True
+            self._tell_soon(now_ns)
             raise
         if self._blocked:
             self._blocked = False
@@ -301,11 +295,22 @@ class Member:
             else:
                 self._on_fragment(control, now_ns)
 
-    def datagrams(self, now_ns: i64) -> list[Outgoing]:
-        """What to send now. Call after every other call."""
+    def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
+        """What to send now, with about so many datagrams of new messages at the most.
+
+        Call after every other call, and again while `unsent`: what is not packed yet may still be
+        purged, so take no more than the network does.
+        """
         if self._sender.unsent:
-            self._pack(now_ns)
+            self._pack(now_ns, data_max)
         return self._outbox.take()
+
+    @property
+    def unsent(self) -> bool:
+        """Whether messages wait to be sent, and may be sent now."""
+        return self._sender.unsent and (
+            self.config.bandwidth_bytes_s == 0 or self._pacer.ready(self._packed_ns)
+        )
 
     def next_deadline_ns(self) -> int:
         """When to call on_timer."""
@@ -579,8 +584,15 @@ class Member:
                 inbound.heard_of(row.newest)
                 self._hand_on(inbound, now_ns)
         self._agreed(tracker.on_vector(vector), vector.safety, now_ns)
+        if not vector.safety:
+            self._tell_soon(now_ns)
         if self._joining and not vector.safety and vector.rows:
             self._try_join(vector, now_ns)
+
+    def _tell_soon(self, now_ns: i64) -> None:
+        """Somebody waits for votes: in a small group, tell at once if there is news."""
+        if self._untold > 0 and len(self._others) <= self.config.gossip_fanout:
+            self._gossip_ns = now_ns
 
     def _agreed(self, grown: list[Source], safety: bool, now_ns: i64) -> None:
         """More is stable, or safe: release it, or purge what it covers."""
@@ -684,15 +696,30 @@ class Member:
             payload_bytes + _KEY_BYTES
         )
 
-    def _pack(self, now_ns: i64) -> None:
+    def _pack(self, now_ns: i64, data_max: i64) -> None:
+        self._packed_ns = now_ns
         if self.config.bandwidth_bytes_s == 0:
-            for frames in self._sender.frames_to_send():
+            for frames in self._sender.frames_to_send(data_max):
                 self._outbox.datagram(EVERYBODY, frames)
-            return
-        while self._sender.unsent and self._pacer.ready(now_ns):
-            for frames in self._sender.frames_to_send(1):
-                self._pacer.spend(len(frames), now_ns)
-                self._outbox.datagram(EVERYBODY, frames)
+        else:
+            while self._sender.unsent and self._pacer.ready(now_ns):
+                for frames in self._sender.frames_to_send(1):
+                    self._pacer.spend(len(frames), now_ns)
+                    self._outbox.datagram(EVERYBODY, frames)
+        if self._sender.passed_over:
+            self._tell_passed_over()
+        # Only what has left: others would ask for what they hear of.
+        self._has(self.me, self._sender.packed, now_ns)
+
+    def _tell_passed_over(self) -> None:
+        """What was purged before it was sent is nowhere: say so, before anybody asks for it."""
+        covers = []
+        for seq in self._sender.passed_over:
+            by_source, by_seq = self._answers.cover(self.me, seq) or (self.me, seq)
+            covers.append((seq, by_source, by_seq))
+        self._sender.passed_over.clear()
+        for at in range(0, len(covers), ROWS_MAX):
+            self._outbox.covered(EVERYBODY, Covered(self.me, covers[at : at + ROWS_MAX]))
 
     def _note_retained_purges(self) -> None:
         for purged in self._retained.drain_purged():

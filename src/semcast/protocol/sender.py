@@ -38,7 +38,9 @@ class Sender:
         self._writer: Final = FrameWriter(source, limits.frames_bytes_max)
         # The number of the last message multicast, and of the last one packed (or passed over).
         self.seq: i64 = 0
-        self._packed: i64 = 0
+        self.packed: i64 = 0
+        # Messages that were purged before they were sent; whoever sends takes note and clears it.
+        self.passed_over: list[int] = []
 
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
         """Accept one message, or raise and change nothing.
@@ -88,7 +90,7 @@ class Sender:
     @property
     def unsent(self) -> bool:
         """Whether something was multicast and not yet packed."""
-        return self._packed < self.seq
+        return self.packed < self.seq
 
     def frames_to_send(self, datagrams_max: i64 = SEQ_MAX) -> list[bytes]:
         """The frames of the datagrams that send what was not sent yet, about so many at most.
@@ -96,10 +98,11 @@ class Sender:
         A large message is never cut off: its fragments may exceed the number.
         """
         out: list[bytes] = []
-        while self._packed < self.seq and len(out) < datagrams_max:
-            self._packed += 1
-            message = self._retained.get(self.source, self._packed)
+        while self.packed < self.seq and len(out) < datagrams_max:
+            self.packed += 1
+            message = self._retained.get(self.source, self.packed)
             if message is None:
+                self.passed_over.append(self.packed)
                 continue
             if self._writer.add_message(message):
                 continue

@@ -1,0 +1,151 @@
+"""Several hosts in network namespaces, on a bridge: loss, little bandwidth, a pulled cable."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.groups import Nodes, has_event, wait_until
+from tests.live.material import Way
+from tests.live.namespace import Lan, lan
+from tests.live.test_faults import check_journals, leave_all
+
+HOSTS = "abc"
+WAYS = [Way(kind, ipv6) for kind in ("multicast", "unicast") for ipv6 in (False, True)]
+every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.kind}-{way.version}")
+both_kinds = pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way.kind)
+
+
+class Hosts(Nodes):
+    """A group with one member on each host."""
+
+    def __init__(self, network: Lan, way: Way, **settings: Any) -> None:
+        super().__init__(way, network.hosts, interface="", **settings)
+        self.network = network
+
+    def netns_of(self, name: str) -> str:
+        return self.network.netns(name)
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        if self.way.kind == "multicast":
+            return {"interface": "eth0"}
+        return super().settings_of(name) | {"host": self.network.address(name, self.way.ipv6)}
+
+
+@pytest.fixture
+def network() -> Iterator[Lan]:
+    with lan(HOSTS) as built:
+        yield built
+
+
+def complete(nodes: Nodes, reader: str, sender: str) -> bool:
+    """Whether a reader has all unmarked messages of a sender in order, and every newest value."""
+    sent = nodes[sender].call("sent")
+    got = [one for one in nodes[reader].call("collected") if one[0] == sender]
+    unmarked = [text for key, text in sent if not key]
+    newest = {key: text for key, text in sent if key}
+    plain = [one[4] for one in got if not one[3]]
+    assert plain == unmarked[: len(plain)], "something is out of order, or is missing"
+    return plain == unmarked and {one[3]: one[4] for one in got if one[3]} == newest
+
+
+def wait_complete(nodes: Nodes, senders: str) -> None:
+    for sender in senders:
+        wait_until(lambda s=sender: not nodes[s].call("sending"), f"{sender} has sent all", 60)  # type: ignore[misc]
+        for reader in nodes.names:
+            wait_until(
+                lambda r=reader, s=sender: complete(nodes, r, s),  # type: ignore[misc]
+                f"{reader} has all of {sender}", 60,
+            )  # fmt: skip
+
+
+@every_way
+def test_random_loss_loses_nothing_that_was_not_replaced(
+    network: Lan, way: Way, tmp_path: Path
+) -> None:
+    for host in HOSTS:
+        network.lose(host, percent=10)
+    with Hosts(network, way, record=str(tmp_path)) as nodes:
+        for node in nodes:
+            node.call("collect", busy_s=0.002 if node.name == "c" else 0.0)
+        for sender in "ab":
+            nodes[sender].call("traffic", count=400, keys=5, size=200, gap_s=0.001)
+        wait_complete(nodes, "ab")
+        leave_all(nodes)
+    check_journals(tmp_path)
+
+
+@both_kinds
+def test_an_interface_that_goes_down_and_up_loses_nothing(
+    network: Lan, way: Way, tmp_path: Path
+) -> None:
+    with Hosts(network, way, record=str(tmp_path)) as nodes:
+        for node in nodes:
+            node.call("collect")
+        for sender in "ab":
+            nodes[sender].call("traffic", count=600, keys=5, gap_s=0.005)
+        wait_until(lambda: nodes["c"].call("count", sender="a") > 10, "c has some")
+        network.cable("b", plugged=False)
+        wait_until(lambda: has_event(nodes["a"], "silent", "b"), "b is silent to a")
+        wait_until(lambda: has_event(nodes["b"], "silent", "a"), "a is silent to b")
+        network.cable("b", plugged=True)
+        wait_until(lambda: has_event(nodes["a"], "back", "b"), "b is back to a")
+        wait_complete(nodes, "ab")
+        leave_all(nodes)
+    check_journals(tmp_path)
+
+
+KBIT = 1600
+COUNT = 600
+GAP_S = 0.004
+
+
+def delays_ms(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list[float], float]:
+    """More is sent than the sender's link carries: how old each message is when it is taken, and
+    how much of the link was used meanwhile.
+
+    250 messages of 1,000 bytes a second, on a link for about 190, to each peer where each gets a
+    copy of its own.
+    """
+    kbit = KBIT if way.kind == "multicast" else 2 * KBIT
+    network.limit("a", kbit)
+    settings: dict[str, Any] = {
+        "reliability": "sender", "deliver_own": False, "window_messages": 2 * COUNT,
+        "send_buffer_bytes": 4096, "path_mtu_bytes": 1500, "record": str(folder),
+    }  # fmt: skip
+    with Hosts(network, way, purging=purging, **settings) as nodes:
+        for node in nodes:
+            node.call("collect")
+        before = nodes["a"].call("stats")["bytes_out"]
+        began_s = time.monotonic()
+        nodes["a"].call("traffic", count=COUNT, keys=10, marked=0.95, size=1000, gap_s=GAP_S)
+        wait_until(lambda: not nodes["a"].call("sending"), "all is sent", 60)
+        used_kbit = (nodes["a"].call("stats")["bytes_out"] - before) * 8 / 1000
+        share = used_kbit / kbit / (time.monotonic() - began_s)
+        last = f"{COUNT - 1}:"
+        wait_until(lambda: nodes["b"].call("count", sender="a", text=last) == 1, "all arrives", 60)
+        got = [one[6] for one in nodes["b"].call("collected")]
+        leave_all(nodes)
+    check_journals(folder)
+    return got, share
+
+
+@both_kinds
+def test_with_purging_the_delay_stays_bounded_when_bandwidth_is_short(
+    network: Lan, way: Way, tmp_path: Path
+) -> None:
+    """Without purging the delay at delivery grows as long as more is sent than the link carries;
+    with purging it does not, and the link is used all the same. [SRM Figures 1 and 8, S-SM]
+    """
+    purged, purged_share = delays_ms(network, way, True, tmp_path / "purging")
+    plain, plain_share = delays_ms(network, way, False, tmp_path / "plain")
+    assert len(plain) == COUNT
+    assert len(purged) < COUNT
+    first, last = plain[: COUNT // 4], plain[-COUNT // 4 :]
+    assert statistics.median(last) > 2 * statistics.median(first)
+    assert statistics.median(purged[-len(purged) // 4 :]) < statistics.median(last) / 2
+    # No more than the link has, but for what the sockets and the bucket hold.
+    assert 0.5 < plain_share < 1.3
+    assert 0.5 < purged_share < 1.3
