@@ -51,7 +51,7 @@ class WindowFullError(LocalProtocolError):
 
 
 class GroupClosedError(SemcastError):
-    """This member is not, or no longer, in the group; join again."""
+    """The member is not, or no longer, in the group; join again."""
 
 
 class RemoteProtocolError(SemcastError):

@@ -96,8 +96,8 @@ def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
         wanted = [f"{number}:" for number in range(200)]
         wait_until(lambda: len(nodes["b"].call("collected")) == 200, "b gets everything")
         assert payloads(nodes["b"].call("collected"), "a") == wanted
-        for name in "ab":
-            assert has_event(nodes[name], "evicted", "c")
+        wait_until(lambda: has_event(nodes["a"], "evicted", "c"), "a tells that c was put out")
+        wait_until(lambda: has_event(nodes["b"], "evicted", "c"), "b tells that c was put out")
         nodes["a"].call("drain")
         nodes["c"].resume()
 

@@ -10,9 +10,9 @@ Not thread-safe: the caller holds a lock.
 import errno
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from semcast.errors import TransportError
 from semcast.live.address import BOOK_MAX, Address, SocketAddress, address_of, socket_address
@@ -27,9 +27,9 @@ from semcast.live.offload import (
 )
 
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
+CACHED_BYTES: Final = 256 << 10
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
-_RecvMsg: TypeAlias = Callable[[int, int], tuple[bytes, Ancillary, int, Any]]
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Transport(ABC):
         for sock in self._sockets:
             sock.setblocking(False)
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
-        self._now: tuple[_RecvMsg, ...] = tuple(sock.recvmsg for sock in self._sockets)
-        self._next: tuple[_RecvMsg, ...] = self._now[::-1]
+        self._now = tuple((sock.fileno(), sock.recvmsg) for sock in self._sockets)
+        self._next = self._now[::-1]
         self._targets: dict[Address, SocketAddress] = {}
         self._sources: dict[SocketAddress, Address] = {}
         self._segment_request: tuple[int, Ancillary] = (0, [])
@@ -94,16 +94,23 @@ class Transport(ABC):
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def receive(self, datagrams_max: int = 64) -> list[tuple[bytes, Address]]:
-        """What waits, without blocking. The last system call may bring a whole batch, so the list
-        can be longer than asked for by one batch less one (GRO stops at 128).
+    def receive(
+        self, datagrams_max: int = 64, ready: Container[int] | None = None
+    ) -> list[tuple[bytes, Address]]:
+        """What waits, without blocking, of the sockets that are ready (file numbers), or of all.
+
+        No more than fits a processor's cache: it is going to be read once more. The last system
+        call may bring a whole batch, so the list can be longer than asked for by one batch less
+        one (GRO stops at 128).
         """
         got: list[tuple[bytes, Address]] = []
         calls = bytes_in = 0
         plain = self._family == socket.AF_INET
         self._now, self._next = self._next, self._now
-        for recvmsg in self._now:
-            while len(got) < datagrams_max:
+        for fileno, recvmsg in self._now:
+            if ready is not None and fileno not in ready:
+                continue
+            while len(got) < datagrams_max and bytes_in < CACHED_BYTES:
                 try:
                     data, ancillary, _, source = recvmsg(RECEIVE_BYTES_MAX, ANCILLARY_BYTES)
                 except BlockingIOError:

@@ -35,7 +35,7 @@ IDLE_AFTER_NS: Final = 200 * _MS
 # Sends that follow each other this closely are a burst; what is unsent is at most so old and so
 # large, as long as the burst goes on, and is sent this soon when it ends.
 BURST_NS: Final = 20_000
-BURST_AGE_NS: Final = 200_000
+BURST_AGE_NS: Final = 500_000
 BURST_BYTES: Final = 60_000
 TAIL_NS: Final = TICK_NS
 # An application that calls often reads the sockets now and then, so that nobody else has to.
@@ -365,10 +365,13 @@ class Engine:
             self._led_ns = now_ns = self.now_ns()
         if self._closing:
             return
-        for fileno, _ in events:
-            if fileno == self._leader_waker.fileno():
-                self._leader_waker.clear()
-        self._turn(now_ns)
+        ready = [fileno for fileno, _ in events]
+        if self._leader_waker.fileno() in ready:
+            self._leader_waker.clear()
+        self._turn(now_ns, ready)
+        if self._followers:
+            # They wait for something else, which may be there now.
+            self._wake_followers()
 
     def _wake_followers(self) -> None:
         followers, self._followers = self._followers, []
@@ -386,9 +389,10 @@ class Engine:
 
     # -- turns -------------------------------------------------------------------------------------
 
-    def _turn(self, now_ns: i64) -> None:
+    def _turn(self, now_ns: i64, ready: list[int] | None = None) -> None:
+        """Read the sockets that are ready, or all; do what is due; send what is to be sent."""
         session = self.session
-        if session.on_readable(now_ns) > 0:
+        if (ready is None or len(ready) > 0) and session.on_readable(now_ns, ready) > 0:
             self._traffic_ns = now_ns
         if session.next_deadline_ns() <= now_ns:
             session.on_timer(now_ns)

@@ -7,7 +7,7 @@ lock; the session starts no thread, reads no clock and never blocks.
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from semcast.errors import GroupClosedError, RemoteProtocolError, ReplayError
@@ -34,6 +34,7 @@ RETRY_NS: Final = 1_000_000
 # New messages are taken from the member in small portions: what the socket has no room for can
 # then still be purged.
 _DATAGRAMS_PER_CALL: Final = 16
+_DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's source stands in its header; see wire/header.py.
 _SOURCE_AT: Final = slice(12, 28)
 # What is around a note in a datagram, IP and UDP included.
@@ -94,9 +95,9 @@ class Session:
 
     # -- in ----------------------------------------------------------------------------------------
 
-    def on_readable(self, now_ns: int, datagrams_max: int = 64) -> int:
-        """Take what waits in the sockets; says how many datagrams there were."""
-        received = self.transport.receive(datagrams_max)
+    def on_readable(self, now_ns: int, ready: Container[int] | None = None) -> int:
+        """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
+        received = self.transport.receive(_DATAGRAMS_PER_TURN, ready)
         open_one, mine = self.opener.open, self._mine
         for datagram, address in received:
             if datagram[_SOURCE_AT] == mine:

@@ -141,6 +141,16 @@ class Tagger:
         self._remember(seq, key, last)
         return bitmap
 
+    def tag_none(self, seq: int) -> None:
+        """The next message replaces nothing, and the caller knows so."""
+        self._closure.add_none(seq)
+        self._remember(seq, None)
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a function to ask when the caller says nothing."""
+        return self._function is not None
+
     def take_back(self) -> None:
         """The last message was not sent after all; only one can be taken back."""
         seq = self._closure.seq

@@ -30,6 +30,7 @@ class Sender:
     ) -> None:
         self.source: Final = source
         self._tagger: Final = tagger
+        self._asks: Final = tagger.asks
         self._retained: Final = retained
         self._limits: Final = limits
         config = retained.config
@@ -55,6 +56,9 @@ class Sender:
             key = as_key(replaces)
             bitmap = self._tagger.tag_key(seq, key)
             message = Message(self.source, seq, key + payload, len(key), bitmap, 0, False, now_ns)
+        elif replaces is None and not self._asks:
+            self._tagger.tag_none(seq)
+            message = Message(self.source, seq, payload, 0, 0, 0, False, now_ns)
         else:
             mark = self._tagger.tag(seq, replaces, payload)
             body = mark.key + payload if mark.key else payload

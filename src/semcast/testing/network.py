@@ -14,7 +14,7 @@ goes on in `run` alone, and a seed gives the same run every time.
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from semcast.errors import WindowFullError
@@ -179,7 +179,11 @@ class FakeTransport(Transport):
         self._inbox_bytes += len(datagram)
         self._inbox.append((datagram, source))
 
-    def receive(self, datagrams_max: int = 64) -> list[tuple[bytes, Address]]:
+    def receive(
+        self,
+        datagrams_max: int = 64,
+        ready: Container[int] | None = None,  # noqa: ARG002
+    ) -> list[tuple[bytes, Address]]:
         """What has arrived."""
         got = [self._inbox.popleft() for _ in range(min(datagrams_max, len(self._inbox)))]
         size_bytes = sum(len(datagram) for datagram, _ in got)

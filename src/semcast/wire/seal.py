@@ -158,8 +158,8 @@ class Sealer:
         number = packet.to_bytes(8, "little")
         header = self._prefix + number
         if self._cipher is None:
-            body = header + frames
-            return body + crc32(body).to_bytes(CRC_BYTES, "little")
+            check = crc32(frames, crc32(header))
+            return b"".join((header, frames, check.to_bytes(CRC_BYTES, "little")))
         self._key_blocks = key_blocks
         return header + self._cipher.encrypt(_NONCE_PAD + number, frames, header)
 
@@ -296,7 +296,8 @@ class Opener:
             raise self._refuse(verdict, self._guard.refusal(verdict, header.source, header.packet))
 
     def _open_plain(self, datagram: bytes) -> bytes:
-        if crc32(datagram[:-CRC_BYTES]) != int.from_bytes(datagram[-CRC_BYTES:], "little"):
+        body = memoryview(datagram)[:-CRC_BYTES]  # datagrams may be large: look, do not copy
+        if crc32(body) != int.from_bytes(datagram[-CRC_BYTES:], "little"):
             raise self._refuse(TAG, SealError("plain datagram altered on the way (CRC-32)"))
         return datagram[HEADER_BYTES:-CRC_BYTES]
 
@@ -313,7 +314,8 @@ class Opener:
             else:
                 cipher = _cipher(ring, header.key_id, header.suite, prefix)
             nonce = _NONCE_PAD + datagram[SOURCE_BYTES:HEADER_BYTES]
-            frames = cipher.decrypt(nonce, datagram[HEADER_BYTES:], datagram[:HEADER_BYTES])
+            sealed = memoryview(datagram)[HEADER_BYTES:]
+            frames = cipher.decrypt(nonce, sealed, datagram[:HEADER_BYTES])
         except (InvalidTag, UnsupportedAlgorithm):
             raise self._refuse(
                 TAG,
