@@ -69,13 +69,15 @@ class GroupConfig:
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
-    k: int = 64
+    # How far back a message may replace others, in messages of its sender: best some times the
+    # number of keys in use.
+    k: int = 256
     # Crashes that "group" survives; never more than all members but one.
     f: int = 1
     deliver_own: bool = True
-    delivery_messages: int = 8192
+    delivery_messages: int = 32_768
     delivery_bytes: int = 64 << 20
-    window_messages: int = 8192
+    window_messages: int = 32_768
     window_bytes: int = 64 << 20
     message_bytes_max: int = 1 << 20
     gossip_period_ms: float = 30.0

@@ -39,7 +39,8 @@ BURST_AGE_NS: Final = 500_000
 BURST_BYTES: Final = 60_000
 TAIL_NS: Final = TICK_NS
 # An application that calls often reads the sockets now and then, so that nobody else has to.
-ATTEND_NS: Final = 100_000
+ATTEND_NS: Final = 500_000
+ATTEND_MANY_NS: Final = 5 * _MS
 
 
 class Waker:
@@ -101,6 +102,7 @@ class Engine:
         self._led_ns: i64 = -FOREVER
         self._turned_ns: i64 = -FOREVER
         self._followers: list[threading.Lock] = []
+        self._room: Final[i64] = session.config.delivery_messages
         self._traffic_ns: i64 = -FOREVER
         # How many messages applications took.
         self.delivered: i64 = 0
@@ -203,7 +205,10 @@ class Engine:
         self._acquire()
         try:
             member = self._running()
-            message = member.take_one(self._attend())
+            now_ns = self.now_ns()
+            if now_ns - self._turned_ns > ATTEND_NS:
+                self._attend_taking(member, now_ns)
+            message = member.take_one(now_ns)
             while message is None:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
@@ -228,7 +233,9 @@ class Engine:
         self._acquire()
         try:
             member = self._running()
-            taken = member.take(messages_max, self._attend())
+            now_ns = self.now_ns()
+            self._attend_taking(member, now_ns)
+            taken = member.take(messages_max, now_ns)
             while not taken:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
@@ -256,6 +263,19 @@ class Engine:
             self._led_ns = now_ns
         return now_ns
 
+    def _attend_taking(self, member: Member, now_ns: i64) -> None:
+        """The same for an application that takes messages: as long as many wait for it, more of
+        them are better off in the sockets, from where they need to be moved only once.
+        """
+        if self.on_ready is None:
+            many = 2 * i64(member.deliverable()) > self._room
+            patience_ns: i64 = ATTEND_MANY_NS if many else ATTEND_NS
+            if now_ns - self._turned_ns > patience_ns and not self._leading:
+                self._turn(now_ns)
+                if self._followers:
+                    self._wake_followers()
+            self._led_ns = now_ns
+
     # -- sending -----------------------------------------------------------------------------------
 
     def _running(self) -> Member:
@@ -273,23 +293,33 @@ class Engine:
     def _send(self, payload: bytes, replaces: Replaces) -> Message:
         now_ns = self.now_ns()
         message = self._running().multicast(payload, replaces, now_ns)
-        self._unsent_bytes += len(payload)
-        alone = now_ns - self._sent_ns > BURST_NS
-        self._sent_ns = now_ns
-        if alone or self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
-            self._flush(now_ns)
-            self._attend()
-        elif self._sleeps_until_ns > now_ns + TAIL_NS:
-            self._sleeps_until_ns = now_ns + TAIL_NS
-            self._waker.wake()
+        self._sent(len(payload), now_ns)
         return message
 
     def _send_some(self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64) -> i64:
-        now_ns: i64 = self.now_ns()
+        now_ns = self.now_ns()
         accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
-        self._flush(now_ns)
-        self._attend()
+        if accepted > 0:
+            self._sent(accepted * len(payloads[start]), now_ns)
+        if start + accepted < len(payloads):
+            self._flush(now_ns)
         return accepted
+
+    def _sent(self, size_bytes: i64, now_ns: i64) -> None:
+        """So much was accepted: send it now, or together with what follows in a burst."""
+        self._unsent_bytes += size_bytes
+        if (
+            now_ns - self._sent_ns > BURST_NS
+            or self._unsent_bytes > BURST_BYTES
+            or now_ns - self._flushed_ns > BURST_AGE_NS
+        ):
+            self._flush(now_ns)
+            now_ns = self._attend()
+        elif self._sleeps_until_ns > now_ns + TAIL_NS:
+            self._sleeps_until_ns = now_ns + TAIL_NS
+            self._waker.wake()
+        # What sending took is no pause of the application's.
+        self._sent_ns = now_ns
 
     def _flush(self, now_ns: i64) -> None:
         session = self.session
