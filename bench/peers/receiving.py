@@ -93,7 +93,6 @@ class Receiving:
         self,
         receiver: Receiver,
         case: Case,
-        plain: bool,
         slow: bool,
         orders: Orders,
     ) -> None:
@@ -102,7 +101,7 @@ class Receiving:
         self._slow = slow
         # One that computes takes one message at a time, so that the rest stays where it can still
         # be replaced; and how late a message is shows best when each is taken as it comes.
-        self._single = plain or slow or case.workload == LATENCY
+        self._single = slow or case.workload == LATENCY
         self._record: Record = Counting() if case.workload == THROUGHPUT else Aging()
         self._memory = MemoryLog()
 

@@ -20,10 +20,9 @@ _SETTLE_S = 0.3
 class Sending:
     """One run of one sender."""
 
-    def __init__(self, sender: Sender, case: Case, plain: bool, orders: Orders) -> None:
+    def __init__(self, sender: Sender, case: Case, orders: Orders) -> None:
         self._sender = sender
         self._case = case
-        self._plain = plain
         self._orders = orders
         self._memory = MemoryLog()
         self._sent = 0
@@ -48,8 +47,6 @@ class Sending:
         until_ns = began_ns + int(self._case.seconds * 1e9)
         if self._case.rate:
             self._paced(began_ns, until_ns)
-        elif self._plain:
-            self._one_by_one(until_ns)
         else:
             self._in_batches(until_ns)
         stopped_ns = time.monotonic_ns()
@@ -72,16 +69,6 @@ class Sending:
         while now_ns < until_ns:
             self._memory.tick(now_ns)
             send_many(payload.pack_many(self._sent, BATCH_MESSAGES, now_ns, size_bytes))
-            self._sent += BATCH_MESSAGES
-            now_ns = time.monotonic_ns()
-
-    def _one_by_one(self, until_ns: int) -> None:
-        send, size_bytes = self._sender.send, self._case.size_bytes
-        now_ns = time.monotonic_ns()
-        while now_ns < until_ns:
-            self._memory.tick(now_ns)
-            for message in payload.pack_many(self._sent, BATCH_MESSAGES, now_ns, size_bytes):
-                send(message, None)
             self._sent += BATCH_MESSAGES
             now_ns = time.monotonic_ns()
 

@@ -18,7 +18,7 @@ from bench.peers.sending import Sending
 def _send(variant: Variant, setup: Setup, case: Case, orders: Orders) -> None:
     sender = variant.sender(setup)
     sender.open()
-    sending = Sending(sender, case, variant.plain, orders)
+    sending = Sending(sender, case, orders)
     sending.warm_up()
     orders.say("sent", **sending.run())
     orders.finish.wait()
@@ -30,7 +30,7 @@ def _receive(variant: Variant, setup: Setup, case: Case, orders: Orders) -> None
     receiver = variant.receiver(setup)
     receiver.open()
     slow = case.slow and setup.role == RECEIVERS[-1]
-    receiving = Receiving(receiver, case, variant.plain, slow, orders)
+    receiving = Receiving(receiver, case, slow, orders)
     found = receiving.run()
     orders.say("done", **found)
     if found["cut_off"]:

@@ -35,8 +35,7 @@ class Group(BaseGroup):
         `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
         and, unless a later one names it, is never dropped.
         """
-        until_ns = 4611686018427387903 if timeout is None else self._until_ns(timeout)
-        return self._engine.send(payload, replaces, until_ns).seq
+        return self._engine.send(payload, replaces, timeout).seq
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
         """The same, but WindowFullError if there is no room now."""
@@ -54,12 +53,11 @@ class Group(BaseGroup):
         """
         listed = payloads if isinstance(payloads, list) else list(payloads)
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
-        return self._engine.send_many(listed, marks, self._until_ns(timeout))
+        return self._engine.send_many(listed, marks, timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
         """The next message; TimeoutError if there is none in time."""
-        until_ns = 4611686018427387903 if timeout is None else self._until_ns(timeout)
-        return self._engine.receive(until_ns)
+        return self._engine.receive(timeout)
 
     def receive_many(
         self, messages_max: int = MESSAGES_MAX, timeout: float | None = None
@@ -67,19 +65,19 @@ class Group(BaseGroup):
         """At least one message and at most so many: the fast way. What is not taken stays
         replaceable, so ask for no more than will be dealt with soon.
         """
-        return self._engine.receive_many(messages_max, self._until_ns(timeout))
+        return self._engine.receive_many(messages_max, timeout)
 
     def __iter__(self) -> Iterator[Message]:
         """All messages, until this member leaves."""
         while True:
             try:
-                yield self._engine.receive(self._until_ns(None))
+                yield self._engine.receive(None)
             except GroupClosedError:
                 return
 
     def drain(self, timeout: float | None = None) -> None:
         """Wait until every member has everything that was sent; TimeoutError if not in time."""
-        if not self._engine.wait_for(self._all_stable, self._until_ns(timeout)):
+        if not self._engine.wait_for(self._all_stable, timeout):
             raise TimeoutError("not every member has everything that was sent yet")
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:

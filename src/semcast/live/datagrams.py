@@ -14,6 +14,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from semcast.errors import TransportError
 from semcast.live.address import BOOK_MAX, Address, SocketAddress, address_of, socket_address
 from semcast.live.offload import (
@@ -28,6 +30,7 @@ from semcast.live.offload import (
 
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
 CACHED_BYTES: Final = 256 << 10
+QUIET_BYTES: Final = 4096
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
@@ -44,12 +47,12 @@ class Opened:
     warnings: tuple[str, ...]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(ABC):
     """One member's way to the others."""
 
-    multicast: bool
-
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, multicast: bool) -> None:
+        self.multicast = multicast
         self.address: Address = address_of(opened.sending.getsockname())
         self.path_mtu_bytes = opened.path_mtu_bytes
         self.receive_buffer_bytes = opened.receive_buffer_bytes
@@ -73,6 +76,8 @@ class Transport(ABC):
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
         self._now = tuple((sock.fileno(), sock.recvmsg) for sock in self._sockets)
         self._next = self._now[::-1]
+        # Whether there was no more than one datagram the last time.
+        self._quiet = True
         self._targets: dict[Address, SocketAddress] = {}
         self._sources: dict[SocketAddress, Address] = {}
         self._segment_request: tuple[int, Ancillary] = (0, [])
@@ -126,8 +131,13 @@ class Transport(ABC):
                     source = self._sources.get(source) or self._learn(source)
                 if ancillary:
                     got += split(data, ancillary, source)
-                else:
-                    got.append((data, source))
+                    continue
+                got.append((data, source))
+                if len(got) == 1 and len(data) < QUIET_BYTES and self._quiet and ready is not None:
+                    # One small datagram, as before: probably there is no other, and to ask for it
+                    # takes as long as to receive one. If there is, the socket stays ready.
+                    break
+        self._quiet = len(got) <= 1
         if calls:
             counters = self.counters
             counters["receive_calls"] += calls

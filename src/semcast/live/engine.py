@@ -27,6 +27,7 @@ from semcast.wire.message import Message
 
 _MS: Final = 1_000_000
 FOREVER: Final = (1 << 62) - 1
+_TIMEOUT_S_MAX: Final = 1e9
 # How long an application may stay away from the sockets that it was reading before the engine's
 # thread reads them, when there is traffic and when there is none.
 TICK_NS: Final = 1 * _MS
@@ -125,6 +126,12 @@ class Engine:
         """The time since 1970, but never set back or forward."""
         return time.monotonic_ns() + self._epoch_ns
 
+    def until_ns(self, timeout: float | None) -> i64:
+        """When so many seconds are over; None never is."""
+        if timeout is None or timeout > _TIMEOUT_S_MAX:
+            return FOREVER
+        return self.now_ns() + i64(int(timeout * 1e9))
+
     @property
     def closed(self) -> bool:
         """Whether it was stopped."""
@@ -147,28 +154,31 @@ class Engine:
         finally:
             self._release()
 
-    def send(self, payload: bytes, replaces: Replaces, until_ns: i64) -> Message:
-        """Send as soon as there is room; TimeoutError if there is none until then."""
+    def send(self, payload: bytes, replaces: Replaces, timeout: float | None) -> Message:
+        """Send as soon as there is room; TimeoutError if there is none in time."""
         self._acquire()
         try:
+            until_ns: i64 = 0
             while True:
                 try:
                     return self._send(payload, replaces)
                 except WindowFullError:
                     self._next_bytes = len(payload)
+                    until_ns = until_ns or self.until_ns(timeout)
                     if not self._wait(self._has_room, until_ns):
                         raise TimeoutError(_no_room(self.session)) from None
         finally:
             self._release()
 
     def send_many(
-        self, payloads: list[bytes], replaces: list[Replaces] | None, until_ns: i64
+        self, payloads: list[bytes], replaces: list[Replaces] | None, timeout: float | None
     ) -> int:
         """Send all of these; says how many, which is fewer only if there is no room in time."""
         sent: i64 = 0
         count: i64 = len(payloads)
         self._acquire()
         try:
+            until_ns = self.until_ns(timeout)
             while True:
                 sent += self._send_some(payloads, replaces, sent)
                 if sent == count:
@@ -200,8 +210,8 @@ class Engine:
         finally:
             self._release()
 
-    def receive(self, until_ns: i64) -> Message:
-        """The next message; TimeoutError if there is none until then."""
+    def receive(self, timeout: float | None) -> Message:
+        """The next message; TimeoutError if there is none in time."""
         self._acquire()
         try:
             member = self._running()
@@ -209,6 +219,8 @@ class Engine:
             if now_ns - self._turned_ns > ATTEND_NS:
                 self._attend_taking(member, now_ns)
             message = member.take_one(now_ns)
+            if message is None:
+                until_ns = self.until_ns(timeout)
             while message is None:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
@@ -228,14 +240,16 @@ class Engine:
         finally:
             self._release()
 
-    def receive_many(self, messages_max: i64, until_ns: i64) -> list[Message]:
-        """At least one message and at most so many; TimeoutError if there is none until then."""
+    def receive_many(self, messages_max: i64, timeout: float | None) -> list[Message]:
+        """At least one message and at most so many; TimeoutError if there is none in time."""
         self._acquire()
         try:
             member = self._running()
             now_ns = self.now_ns()
             self._attend_taking(member, now_ns)
             taken = member.take(messages_max, now_ns)
+            if not taken:
+                until_ns = self.until_ns(timeout)
             while not taken:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
@@ -245,10 +259,10 @@ class Engine:
         finally:
             self._release()
 
-    def wait_for(self, ready: Callable[[], bool], until_ns: int) -> bool:
+    def wait_for(self, ready: Callable[[], bool], timeout: float | None) -> bool:
         """Until `ready`, which is called with the lock held; False if it is not so in time."""
         with self.lock:
-            return self._wait(ready, until_ns)
+            return self._wait(ready, self.until_ns(timeout))
 
     def _attend(self) -> i64:
         """An application is here, so it takes turns: two threads would only be in each other's way.
@@ -308,11 +322,11 @@ class Engine:
     def _sent(self, size_bytes: i64, now_ns: i64) -> None:
         """So much was accepted: send it now, or together with what follows in a burst."""
         self._unsent_bytes += size_bytes
-        if (
-            now_ns - self._sent_ns > BURST_NS
-            or self._unsent_bytes > BURST_BYTES
-            or now_ns - self._flushed_ns > BURST_AGE_NS
-        ):
+        if now_ns - self._sent_ns > BURST_NS:
+            # By itself: at once, and then out of the way of those who are to receive it.
+            self._flush(now_ns)
+            now_ns = self.now_ns()
+        elif self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
             self._flush(now_ns)
             now_ns = self._attend()
         elif self._sleeps_until_ns > now_ns + TAIL_NS:

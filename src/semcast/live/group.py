@@ -14,7 +14,7 @@ from typing import Any, Final
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
-from semcast.live.engine import FOREVER, Engine
+from semcast.live.engine import Engine
 from semcast.live.health import Event, MemberView
 from semcast.live.inside import Inside
 from semcast.protocol.observer import Observer
@@ -92,9 +92,6 @@ class BaseGroup:
         return keys
 
     # -- small parts -------------------------------------------------------------------------------
-
-    def _until_ns(self, timeout: float | None) -> int:
-        return FOREVER if timeout is None else self._engine.now_ns() + round(timeout * 1e9)
 
     def _all_stable(self) -> bool:
         session = self._engine.session

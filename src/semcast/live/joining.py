@@ -62,9 +62,8 @@ def start(
 def wait_complete(engine: Engine) -> None:
     """Until all members are there; raises and leaves if they are not in time."""
     config = engine.session.config
-    until_ns = engine.now_ns() + round(config.join_timeout_s * 1e9)
     try:
-        complete = engine.wait_for(lambda: engine.session.member is not None, until_ns)
+        complete = engine.wait_for(lambda: engine.session.member is not None, config.join_timeout_s)
     except BaseException:
         engine.stop()
         raise

@@ -31,10 +31,8 @@ _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29  # Linux
 
 
 class MulticastTransport(Transport):
-    multicast = True
-
     def __init__(self, opened: Opened, group: Address) -> None:
-        super().__init__(opened)
+        super().__init__(opened, multicast=True)
         self.group: Final = group
 
     def send_all(self, datagrams: list[bytes]) -> int:

@@ -36,7 +36,8 @@ RETRY_NS: Final = 1_000_000
 _DATAGRAMS_PER_CALL: Final = 16
 _DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's source stands in its header; see wire/header.py.
-_SOURCE_AT: Final = slice(12, 28)
+_SOURCE_FROM: Final = 12
+_SOURCE_TO: Final = 28
 # What is around a note in a datagram, IP and UDP included.
 _AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTES
 # Addresses that hellos are sent to although nobody answered from there yet.
@@ -91,7 +92,7 @@ class Session:
         self.roster.incarnation = incarnation
         self._sealer = Sealer(self.group_id, self.me, self.keys, SUITES[self.config.suite])
         sample = self._sealer.seal(b"")
-        self._mine = sample[_SOURCE_AT]
+        self._mine = sample[_SOURCE_FROM:_SOURCE_TO]
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class Session:
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready)
         open_one, mine = self.opener.open, self._mine
         for datagram, address in received:
-            if datagram[_SOURCE_AT] == mine:
+            if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:
                 continue  # our own multicast has come back
             try:
                 opened = open_one(datagram)

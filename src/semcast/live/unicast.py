@@ -11,10 +11,8 @@ from semcast.live.settings import TransportSettings
 
 
 class UnicastTransport(Transport):
-    multicast = False
-
     def __init__(self, opened: Opened) -> None:
-        super().__init__(opened)
+        super().__init__(opened, multicast=False)
         # A run that found no room after some peers had it, and the peers that have not. When the
         # caller comes back with the same datagrams, only these get them: nobody gets them twice.
         self._stalled: tuple[list[bytes], list[Address]] | None = None
