@@ -36,7 +36,9 @@ IDLE_AFTER_NS: Final = 200 * _MS
 # Sends that follow each other this closely are a burst; what is unsent is at most so old and so
 # large, as long as the burst goes on, and is sent this soon when it ends.
 BURST_NS: Final = 20_000
-BURST_AGE_NS: Final = 500_000
+BURST_AGE_NS: Final = 1 * _MS
+BURST_SENDS: Final = 32
+BURST_PAUSE_NS: Final = 200_000
 BURST_BYTES: Final = 60_000
 TAIL_NS: Final = TICK_NS
 # An application that calls often reads the sockets now and then, so that nobody else has to.
@@ -110,6 +112,7 @@ class Engine:
         # When the engine's thread looks in by itself at the latest.
         self._sleeps_until_ns: i64 = 0
         self._sent_ns: i64 = 0
+        self._burst: i64 = 0
         self._flushed_ns: i64 = 0
         self._unsent_bytes: i64 = 0
         # How large the message is that waits for room.
@@ -322,11 +325,16 @@ class Engine:
     def _sent(self, size_bytes: i64, now_ns: i64) -> None:
         """So much was accepted: send it now, or together with what follows in a burst."""
         self._unsent_bytes += size_bytes
-        if now_ns - self._sent_ns > BURST_NS:
+        pause_ns = now_ns - self._sent_ns
+        if pause_ns > BURST_NS and (self._burst < BURST_SENDS or pause_ns > BURST_PAUSE_NS):
+            self._burst = 0
             # By itself: at once, and then out of the way of those who are to receive it.
             self._flush(now_ns)
-            now_ns = self.now_ns()
-        elif self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
+            self._sent_ns = self.now_ns()
+            return
+        # A burst goes on over a pause or two: the processor is not ours alone.
+        self._burst = self._burst // 2 if pause_ns > BURST_NS else self._burst + 1
+        if self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
             self._flush(now_ns)
             now_ns = self._attend()
         elif self._sleeps_until_ns > now_ns + TAIL_NS:

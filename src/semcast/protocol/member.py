@@ -48,6 +48,8 @@ _REST_PERIODS_MAX: Final = 32
 # Rounds of stability detection that a restarted member waits for: votes of its former life are in
 # the current one at the latest, so that the one after the next is free of them.
 _JOIN_ROUNDS: Final = 2
+# With gossip on demand, windows are acknowledged in eighths of their bytes too.
+_TOLD_PER_WINDOW: Final = 8
 # Room for a key beside a payload.
 _KEY_BYTES: Final = 255
 
@@ -118,6 +120,7 @@ class Member:
         self._packed_ns: i64 = 0
         # Messages that came since others were told; at so many they are told without delay.
         self._untold: i64 = 0
+        self._untold_bytes: i64 = 0
         self._untold_max: Final[i64] = config.gossip_messages
         self._blocked = False
         # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
@@ -194,6 +197,8 @@ class Member:
                 self._observer.progress("unblock", self.me, int(message.seq), None, 0)
         if self._observer is not None:
             self._observer.message("multicast", message, "", None)
+        if self._untold_max > 0:
+            self._untold_bytes += len(message.body)
         if self._retained.recorded:
             self._note_retained_purges()
         if self.config.deliver_own:
@@ -406,6 +411,8 @@ class Member:
                 break
             inbound.next += 1
             at += 1
+            if self._untold_max > 0:
+                self._untold_bytes += len(message.body)
         inbound.heard_of(inbound.next - 1)
         return at - first
 
@@ -469,7 +476,10 @@ class Member:
         soon_ns = now_ns + self.config.gossip_period_ns
         if self._untold_max > 0:
             self._untold += more
-            if self._untold >= self._untold_max:
+            if (
+                self._untold >= self._untold_max
+                or self._untold_bytes * _TOLD_PER_WINDOW >= self.config.window_bytes
+            ):
                 soon_ns = now_ns
         if self._gossip_ns > soon_ns:
             self._gossip_ns = soon_ns
@@ -618,6 +628,7 @@ class Member:
     def _gossip(self, now_ns: i64) -> None:
         """Tell a few others who has what; less and less often when there is nothing to tell."""
         self._untold = 0
+        self._untold_bytes = 0
         self._agreed(self._stability.on_period(), False, now_ns)
         self._agreed(self._safety.on_period(), True, now_ns)
         if self._stability.all_agreed():
