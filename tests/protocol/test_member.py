@@ -253,7 +253,7 @@ def test_a_member_that_comes_back_has_to_vote_again() -> None:
 
 
 def test_what_was_purged_before_it_was_sent_is_told_unasked() -> None:
-    """Else receivers would have to ask for each: the link that is too slow gets requests as well."""
+    """Else receivers would have to ask for each, over a link that is too slow already."""
     config = MemberConfig(reliability="sender", deliver_own=False, bandwidth_bytes_s=1000)
     sender, receiver = make(1, config), make(2, config)
     for at in range(20):

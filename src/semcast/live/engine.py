@@ -9,8 +9,6 @@ thread only looks in now and then. Sends of a burst are gathered into full datag
 itself while it goes on, by the engine's thread for the tail.
 """
 
-import contextlib
-import os
 import select
 import threading
 import time
@@ -21,6 +19,7 @@ from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live.session import Session
+from semcast.live.waker import Waker
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.member import Member
 from semcast.wire.message import Message
@@ -44,39 +43,6 @@ TAIL_NS: Final = TICK_NS
 # An application that calls often reads the sockets now and then, so that nobody else has to.
 ATTEND_NS: Final = 500_000
 ATTEND_MANY_NS: Final = 5 * _MS
-
-
-class Waker:
-    """A file descriptor that becomes readable when somebody says so."""
-
-    def __init__(self) -> None:
-        if hasattr(os, "eventfd"):
-            self._read = self._write = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        else:
-            self._read, self._write = os.pipe()
-            os.set_blocking(self._read, False)
-            os.set_blocking(self._write, False)
-
-    def fileno(self) -> int:
-        """What to wait on."""
-        return self._read
-
-    def wake(self) -> None:
-        """Make it readable."""
-        # It is readable already, or closed: fine.
-        with contextlib.suppress(OSError):
-            os.write(self._write, b"\1\0\0\0\0\0\0\0")
-
-    def clear(self) -> None:
-        """Make it unreadable again."""
-        # Nobody woke it, or it is closed: fine.
-        with contextlib.suppress(OSError):
-            os.read(self._read, 8)
-
-    def close(self) -> None:
-        """Let go of it."""
-        for fileno in {self._read, self._write}:
-            os.close(fileno)
 
 
 class Engine:
