@@ -86,7 +86,7 @@ def test_srm_keeps_its_promises_in_every_run_with_order_by_key(
 def test_srm_keeps_its_promises_when_timers_fire_twice(explored: list[Outcome]) -> None:
     """Two timers at any time: enough for a member to learn that m3 is safe and purge m1."""
     outcome = kept(Scope(M1_M2_M3, ticks=2 * TICKS), explored)
-    assert not COMPILED or outcome.interleavings > 1e9
+    assert not COMPILED or outcome.interleavings > 1e7
 
 
 def test_srm_keeps_its_promises_when_the_sender_holds_messages_back(

@@ -78,6 +78,8 @@ class Transport(ABC):
         self._next = self._now[::-1]
         # Whether there was no more than one datagram the last time.
         self._quiet = True
+        # Addresses remembered at the most; beyond that the books are begun afresh.
+        self.book_max = BOOK_MAX
         self._targets: dict[Address, SocketAddress] = {}
         self._sources: dict[SocketAddress, Address] = {}
         self._segment_request: tuple[int, Ancillary] = (0, [])
@@ -146,7 +148,7 @@ class Transport(ABC):
         return got
 
     def _learn(self, source: SocketAddress) -> Address:
-        if len(self._sources) >= BOOK_MAX:
+        if len(self._sources) >= self.book_max:
             self._sources.clear()
         address = self._sources[source] = address_of(source)
         return address
@@ -229,7 +231,7 @@ class Transport(ABC):
 
     def _target(self, to: Address) -> SocketAddress | None:
         """Look an address up, and remember it; None if a socket of our family cannot reach it."""
-        if len(self._targets) >= BOOK_MAX:
+        if len(self._targets) >= self.book_max:
             self._targets.clear()
         try:
             target = socket_address(to, self._family)
