@@ -11,7 +11,7 @@ from semcast.protocol.member import Member
 from semcast.protocol.outbox import EVERYBODY
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import Covered, Nak, Vector
+from semcast.wire.frames import Covered, Nak, Progress, Vector
 
 MS = 1_000_000
 MEMBERS = [1, 2, 3]
@@ -281,3 +281,23 @@ def test_others_hear_only_of_what_has_left() -> None:
         for row in frame.rows
     ]
     assert all(seq <= 1 for seq in newest)
+
+
+def test_who_rests_tells_those_who_are_behind() -> None:
+    """Found by the explorer, case 20304713: all but one had agreed, and rested ever longer."""
+    member = make(1, MemberConfig(deliver_own=False))
+    member.remove(2, 0)
+    member.remove(3, 0)
+    member.multicast(b"m", None, 0)
+    member.datagrams(0)
+    for _ in range(8):
+        now_ns = member.next_deadline_ns()
+        member.on_timer(now_ns)
+    assert member.all_stable()
+    period_ns = member.config.gossip_period_ns
+    assert member.next_deadline_ns() > now_ns + 10 * period_ns
+    for agreed, rests in ((1, True), (0, False)):
+        writer = FrameWriter(Source(2, 1), 1000)
+        writer.add_vector(Vector(False, 1, 0b10, [Progress(member.me, agreed, agreed, 1)]))
+        member.receive(writer.take(), Source(2, 1), now_ns)
+        assert (member.next_deadline_ns() > now_ns + period_ns) == rests

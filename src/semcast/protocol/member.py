@@ -588,6 +588,10 @@ class Member:
     def _on_vector(self, vector: Vector, now_ns: i64) -> None:
         tracker = self._safety if vector.safety else self._stability
         for row in vector.rows:
+            if row.agreed < tracker.agreed(row.source):
+                # Somebody has not heard what is agreed: this is no time to rest.
+                self._rest_periods = 1
+                self._gossip_ns = min(self._gossip_ns, now_ns + self.config.gossip_period_ns)
             inbound = self._inbound(row.source)
             if inbound is not None and row.newest > inbound.newest and row.source != self.me:
                 # Somebody has heard of more than we have: the last message was lost (SRM §5.3).
