@@ -77,18 +77,9 @@ class GossipTracker(StabilityTracker):
             row.newest = seq
         return more
 
-    def heard_of(self, source: Source, seq: i64) -> None:
-        row = self._row(source)
-        if row is not None and seq > row.newest:
-            row.newest = seq
-
     def agreed(self, source: Source) -> i64:
         row = self._row(source)
         return 0 if row is None else row.agreed
-
-    def newest(self, source: Source) -> i64:
-        row = self._row(source)
-        return 0 if row is None else row.newest
 
     def on_vector(self, vector: Vector) -> list[Source]:
         if not vector.rows:
@@ -146,20 +137,11 @@ class GossipTracker(StabilityTracker):
             self._finish(self._pages[number], grown)
         return grown
 
-    def forget(self, source: Source) -> None:
-        at = self._index.get(int(source.sender))
-        if at is not None:
-            page = self._pages.get(page_of(at))
-            if page is not None:
-                page.rows.pop(source, None)
-
     def sources(self, page: int) -> list[Source]:
-        """The sources of a page that anybody spoke of."""
         found = self._pages.get(page)
         return [] if found is None else list(found.rows)
 
     def all_agreed(self) -> bool:
-        """Whether everything heard of is agreed: nothing new to tell."""
         for page in self._pages.values():
             for row in page.rows.values():
                 if row.agreed < row.newest:

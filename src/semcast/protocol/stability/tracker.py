@@ -5,51 +5,49 @@ message, so it may be forgotten (STAB §2). With f+1 votes it detects *safety*: 
 crash has it (SRM §5.3). The protocols of STAB implement the same interface.
 """
 
+from abc import ABC, abstractmethod
+
 from mypy_extensions import i64
 
 from semcast.ids import Source
 from semcast.wire.frames import Vector
 
 
-class StabilityTracker:
+class StabilityTracker(ABC):
     """Detects up to which message of each source enough members have everything."""
 
+    @abstractmethod
     def has(self, source: Source, seq: i64) -> i64:
         """We have everything of `source` up to `seq`, or covers of it. Says how much is new."""
-        raise NotImplementedError
 
-    def heard_of(self, source: Source, seq: i64) -> None:
-        """Message `seq` of `source` exists."""
-        raise NotImplementedError
-
+    @abstractmethod
     def on_vector(self, vector: Vector) -> list[Source]:
         """Another member's vector arrived. Returns the sources whose agreed seq has grown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_period(self) -> list[Source]:
         """It is time to tell others. Returns the sources whose agreed seq has grown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def vectors(self) -> list[Vector]:
         """What to tell others now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def agreed(self, source: Source) -> i64:
         """Enough members have everything of `source` up to here."""
-        raise NotImplementedError
 
-    def newest(self, source: Source) -> i64:
-        """The newest message of `source` that anybody spoke of."""
-        raise NotImplementedError
-
+    @abstractmethod
     def remove(self, member: i64) -> list[Source]:
         """The member with this index is gone. Returns the sources whose agreed seq has grown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, member: i64) -> None:
         """The member with this index is back, and has to vote again."""
-        raise NotImplementedError
 
-    def forget(self, source: Source) -> None:
-        """Nothing more will come of this source, and all of it is stable."""
-        raise NotImplementedError
+    @abstractmethod
+    def sources(self, page: int) -> list[Source]:
+        """The sources of a page that anybody spoke of."""
+
+    @abstractmethod
+    def all_agreed(self) -> bool:
+        """Whether everything heard of is agreed: nothing new to tell."""
