@@ -11,8 +11,7 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +26,12 @@ if TYPE_CHECKING:
     from semcast.live.config import GroupConfig
     from semcast.live.control import Asker
 
+log: Final = logging.getLogger("semcast")
+
 SOME_DID_NOT: Final = 1
 TERMINATED: Final = 143  # 128 + SIGTERM, as shells report it
 _SECRET_BYTES_MAX: Final = 4096
-_PATIENCE_S: Final = 0.05
+_LONG_S: Final = 2.0
 
 GroupArgument = Annotated[str, typer.Argument(help="The group's name.", show_default=False)]
 _OPTIONS: Final[dict[str, tuple[object, Any]]] = {
@@ -148,8 +149,11 @@ class Target:
         import semcast.blocking
 
         config = self.config(**more)
-        with _terminated_cleanly(), semcast.blocking.join(self.group, config=config) as group:
-            yield group
+        with _terminated_cleanly():
+            with _saying_so_if_it_takes_long(config):
+                joined = semcast.blocking.join(self.group, config=config)
+            with joined as group:
+                yield group
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
         """For questions; whoever asks is no member."""
@@ -223,23 +227,25 @@ def discarding(group: "Group") -> Iterator[None]:
     yield
 
 
-def send_all(group: "Group", payloads: list[bytes], keys: Sequence[str | None]) -> int:
-    """Send these, however long it takes; a little at a time, so that Ctrl-C is heard meanwhile."""
-    sent = 0
-    while sent < len(payloads):
-        sent += group.send_many(payloads[sent:], keys[sent:], timeout=_PATIENCE_S)
-    return sent
+@contextmanager
+def _saying_so_if_it_takes_long(config: "GroupConfig") -> Iterator[None]:
+    """The other members may take their time to come."""
 
+    def say() -> None:
+        log.warning(
+            "waiting for the other %d members of %r, up to %g s",
+            config.group_size - 1,
+            config.group,
+            config.join_timeout_s,
+        )
 
-def drain(group: "Group", seconds: float) -> None:
-    """Until everybody has everything; TimeoutError if not in time."""
-    until_s = time.monotonic() + seconds
-    while True:
-        try:
-            return group.drain(_PATIENCE_S)
-        except TimeoutError:
-            if time.monotonic() >= until_s:
-                raise
+    timer = threading.Timer(_LONG_S, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager
@@ -264,7 +270,6 @@ def _logging(log_format: str) -> Iterator[None]:
 
     if log_format not in ("text", "json"):
         raise ConfigError(f"--log-format {log_format!r}; choose text or json")
-    log = logging.getLogger("semcast")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if log_format == "json" else logging.Formatter("semcast: %(message)s")

@@ -1,6 +1,7 @@
 """`semcast record`: a group in; a member that writes its journal and does nothing else."""
 
 import contextlib
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +41,8 @@ def record(
         target.joined(record=str(out), record_run=run, deliver_own=False) as group,
         contextlib.suppress(KeyboardInterrupt),
     ):
+        how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
+        print(f"semcast: recording {target.group} into {out}, {how_long}", file=sys.stderr)
         _take_all(group, seconds)
     # The member has left, and its recorder has written everything.
     stats = group.stats()

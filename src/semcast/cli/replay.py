@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from semcast.cli._group import Target, discarding, drain, group_command, send_all
+from semcast.cli._group import Target, discarding, group_command
 from semcast.cli._output import JsonOption, print_json, print_words
 from semcast.errors import ConfigError, InputError
 
@@ -55,7 +55,7 @@ def replay(
     with target.joined(deliver_own=False) as group, discarding(group):
         began_s = time.monotonic()
         sent = _send(group, first, rows, float("inf") if at_most else speed)
-        drain(group, _DRAIN_S)
+        group.drain(_DRAIN_S)
         took_s = time.monotonic() - began_s
     if as_json:
         print_json({"group": target.group, "sent_messages": sent, "seconds": took_s})
@@ -103,4 +103,4 @@ def _send(group: "Group", first: "TraceRow", rows: "Iterator[TraceRow]", speed: 
 
 def _send_batch(group: "Group", batch: "list[TraceRow]") -> int:
     payloads = [bytes(row.size_bytes) for row in batch]
-    return send_all(group, payloads, [row.key or None for row in batch])
+    return group.send_many(payloads, [row.key or None for row in batch])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from semcast.cli._group import Target, discarding, drain, group_command, send_all
+from semcast.cli._group import Target, discarding, group_command
 from semcast.cli._output import JsonOption, print_json, print_words
 from semcast.errors import InputError
 
@@ -39,9 +39,10 @@ def send(
     sent = 0
     with target.joined(deliver_own=False) as group, discarding(group):
         for line in [text.encode()] if text is not None else _lines():
-            sent += send_all(group, [line], [key])
+            group.send(line, key)
+            sent += 1
         if drain_s > 0:
-            drain(group, drain_s)
+            group.drain(drain_s)
         members = [one.name for one in group.view if one.state in ("here", "silent")]
     if as_json:
         print_json({"group": target.group, "sent_messages": sent, "members": members})

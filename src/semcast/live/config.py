@@ -129,7 +129,7 @@ class GroupConfig:
     def _check_members(self) -> None:
         if not self.members and self.size == 0:
             raise ConfigError(
-                "who is in the group? Say members=[names of all] or size=how many to wait for"
+                "who is in the group? Give members (the names of all) or size (how many to wait for)"
             )
         for name in self.members:
             check_name(name)
@@ -155,8 +155,9 @@ class GroupConfig:
         if self.secret is None:
             if not self.insecure:
                 raise ConfigError(
-                    "no secret: pass secret= (make one with `semcast keys new`), or insecure=True "
-                    "to run in the clear on a network you trust"
+                    "no secret: make one with `semcast keys new` and give it to every member "
+                    "(secret, --secret-file or SEMCAST_SECRET), or say insecure to run in the "
+                    "clear on a network you trust"
                 )
             return UNSEALED
         if self.insecure:
