@@ -15,7 +15,16 @@ ROOMS = ("obsolescence", "wire", "protocol", "sim/network")
 # The rest of the simulator reads scenarios and counts, and the rest of the live world waits for
 # people and networks; only their cores are worth compiling.
 FILES = ("ids.py", "sim/scheduler.py", "sim/faults.py", "sim/host.py")
-LIVE = ("engine.py", "session.py", "datagrams.py", "offload.py")
+LIVE = (
+    "engine.py",
+    "session.py",
+    "datagrams.py",
+    "offload.py",
+    "multicast.py",
+    "unicast.py",
+    "group.py",
+    "blocking.py",
+)
 # These call OpenSSL or only hold names: nothing to gain from compiling them.
 LEFT_INTERPRETED = {"__init__.py", "keys.py"}
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from semcast.errors import GroupClosedError
 from semcast.live import joining
 from semcast.live.config import GroupConfig
@@ -25,6 +27,7 @@ MESSAGES_MAX = 1024
 DRAIN_S = 10.0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Group(BaseGroup):
     """A member of a group. All methods may be called from several threads."""
 

@@ -129,7 +129,8 @@ class GroupConfig:
     def _check_members(self) -> None:
         if not self.members and self.size == 0:
             raise ConfigError(
-                "who is in the group? Give members (the names of all) or size (how many to wait for)"
+                "who is in the group? Give members (the names of all) or size (how many to wait "
+                "for)"
             )
         for name in self.members:
             check_name(name)

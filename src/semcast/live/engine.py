@@ -28,13 +28,17 @@ _MS: Final = 1_000_000
 FOREVER: Final = (1 << 62) - 1
 _TIMEOUT_S_MAX: Final = 1e9
 # How long an application may stay away from the sockets that it was reading before the engine's
-# thread reads them, when there is traffic and when there is none.
+# thread reads them: when there is much traffic, when there is little, and when there is none.
 TICK_NS: Final = 1 * _MS
+CALM_TICK_NS: Final = 5 * _MS
 IDLE_TICK_NS: Final = 20 * _MS
 IDLE_AFTER_NS: Final = 200 * _MS
-# Sends that follow each other this closely are a burst; what is unsent is at most so old and so
-# large, as long as the burst goes on, and is sent this soon when it ends.
+# Traffic is calm while a tick brings no more datagrams than this: the sockets hold many more.
+CALM_DATAGRAMS: Final = 100
+# Sends that follow each other this closely are a burst, once there are so many of them; what is
+# unsent is at most so old and so large, as long as it goes on, and is sent this soon when it ends.
 BURST_NS: Final = 20_000
+BURST_BEGINS: Final = 8
 BURST_AGE_NS: Final = 1 * _MS
 BURST_SENDS: Final = 32
 BURST_PAUSE_NS: Final = 200_000
@@ -53,6 +57,8 @@ class Engine:
         # Times tell when a message was sent, on other machines too; but a clock that is set
         # must not disturb timers. So this one begins with the wall clock and then goes its own way.
         self._epoch_ns: Final[i64] = time.time_ns() - time.monotonic_ns()
+        # Held here, since it is asked for every message.
+        self._monotonic_ns: Final[Callable[[], int]] = time.monotonic_ns
         self.lock = threading.Lock()
         self._acquire: Callable[[], object] = self.lock.acquire
         self._release: Callable[[], object] = self.lock.release
@@ -60,8 +66,11 @@ class Engine:
         # without a thread; what is called must not block.
         self.on_ready: Callable[[], None] | None = None
         self.wanted = False
-        # Called in every turn, with the lock held, and at least every hello period.
+        # Called after turns, with the lock held: not sooner after the last time than this, and at
+        # least every hello period.
         self.on_turn: Callable[[int], None] | None = None
+        self.on_turn_period_ns: i64 = 0
+        self._on_turn_ns: i64 = 0
         self._member: Member | None = None
         self._sockets: Final = select.epoll()
         # Wakes a thread that reads the sockets; and the engine's own.
@@ -73,6 +82,8 @@ class Engine:
         self._followers: list[threading.Lock] = []
         self._room: Final[i64] = session.config.delivery_messages
         self._traffic_ns: i64 = -FOREVER
+        # Since the engine's thread looked in.
+        self._datagrams: i64 = 0
         # How many messages applications took.
         self.delivered: i64 = 0
         # When the engine's thread looks in by itself at the latest.
@@ -93,7 +104,7 @@ class Engine:
 
     def now_ns(self) -> i64:
         """The time since 1970, but never set back or forward."""
-        return time.monotonic_ns() + self._epoch_ns
+        return self._monotonic_ns() + self._epoch_ns
 
     def until_ns(self, timeout: float | None) -> i64:
         """When so many seconds are over; None never is."""
@@ -300,6 +311,11 @@ class Engine:
             return
         # A burst goes on over a pause or two: the processor is not ours alone.
         self._burst = self._burst // 2 if pause_ns > BURST_NS else self._burst + 1
+        if self._burst < BURST_BEGINS:
+            # One that was held up and sends two or three at once is no burst: none has to wait.
+            self._flush(now_ns)
+            self._sent_ns = self.now_ns()
+            return
         if self._unsent_bytes > BURST_BYTES or now_ns - self._flushed_ns > BURST_AGE_NS:
             self._flush(now_ns)
             now_ns = self._attend()
@@ -410,8 +426,11 @@ class Engine:
     def _turn(self, now_ns: i64, ready: list[int] | None = None) -> None:
         """Read the sockets that are ready, or all; do what is due; send what is to be sent."""
         session = self.session
-        if (ready is None or len(ready) > 0) and session.on_readable(now_ns, ready) > 0:
-            self._traffic_ns = now_ns
+        if ready is None or len(ready) > 0:
+            datagrams: i64 = session.on_readable(now_ns, ready)
+            if datagrams > 0:
+                self._traffic_ns = now_ns
+                self._datagrams += datagrams
         if session.next_deadline_ns() <= now_ns:
             session.on_timer(now_ns)
         session.flush(now_ns)
@@ -420,7 +439,8 @@ class Engine:
         self._turned_ns = now_ns
         if self._member is None:
             self._member = session.member
-        if self.on_turn is not None:
+        if now_ns >= self._on_turn_ns and self.on_turn is not None:
+            self._on_turn_ns = now_ns + self.on_turn_period_ns
             self.on_turn(now_ns)
 
     def _run(self) -> None:
@@ -472,8 +492,11 @@ class Engine:
 
     def _look_in(self, looking_in: select.poll, now_ns: i64) -> None:
         """Somebody else reads the sockets; see to it that this remains so."""
-        idle = now_ns - self._traffic_ns > IDLE_AFTER_NS
-        tick_ns: i64 = IDLE_TICK_NS if idle and self._leading else TICK_NS
+        tick_ns: i64 = TICK_NS
+        if self._leading and self._datagrams <= CALM_DATAGRAMS:
+            idle = now_ns - self._traffic_ns > IDLE_AFTER_NS
+            tick_ns = IDLE_TICK_NS if idle else CALM_TICK_NS
+        self._datagrams = 0
         self._sleeps_until_ns = now_ns + tick_ns
         if looking_in.poll(int(tick_ns) / 1e6):
             self._waker.clear()

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
@@ -23,6 +25,7 @@ from semcast.wire.keys import KeyInfo, Keyring
 log: Final = logging.getLogger("semcast")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BaseGroup:
     """A member of a group; use `semcast.join` or `semcast.blocking.join`."""
 
@@ -35,7 +38,8 @@ class BaseGroup:
         self._engine: Final[Engine] = self._inside.engine
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
-        self._finalizer: Final = weakref.finalize(self, self._inside.stop)
+        self._held: Final = _Held()
+        self._finalizer: Final = weakref.finalize(self._held, self._inside.stop)
 
     @property
     def name(self) -> str:
@@ -102,6 +106,11 @@ class BaseGroup:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._engine.session.roster.members)} members"
         return f"<{type(self).__name__} {self.config.name!r} in {self.config.group!r}: {state}>"
+
+
+@mypyc_attr(native_class=False)
+class _Held:
+    """Lives as long as its group. Compiled classes have no weak references; this one has."""
 
 
 class _Teller:

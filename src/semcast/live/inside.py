@@ -14,6 +14,7 @@ from semcast.live import joining, telemetry
 from semcast.live.config import GroupConfig
 from semcast.live.control import Responder
 from semcast.live.engine import Engine
+from semcast.live.health import PERIOD_NS as HEALTH_PERIOD_NS
 from semcast.live.health import Event, Health
 from semcast.live.metrics import Samples, exposition
 from semcast.live.record import Recorder
@@ -47,6 +48,8 @@ class Inside:
         self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
         if self._server is not None:
             self._samples = Samples(self.engine)
+        # Histograms are of turns; health only needs to be looked at now and then.
+        self.engine.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
         self.engine.on_turn = self._on_turn
         Responder(self.engine.session, self.stats_now, self.health.views)
         if self._recorder is not None:

@@ -99,12 +99,12 @@ class Session:
     def on_readable(self, now_ns: int, ready: Container[int] | None = None) -> int:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready)
-        open_one, mine = self.opener.open, self._mine
+        opener, mine = self.opener, self._mine
         for datagram, address in received:
             if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:
                 continue  # our own multicast has come back
             try:
-                opened = open_one(datagram)
+                opened = opener.open(datagram)
                 frames, source = opened.frames, opened.header.source
                 if is_note(frames):
                     self._on_note(decode_note(frames), source, address, now_ns)
@@ -161,15 +161,15 @@ class Session:
                 return
 
     def _send_some(self, datagrams: list[Outgoing], now_ns: int) -> None:
-        seal = self._sealer.seal
+        sealer = self._sealer
         everybody: list[bytes] = []
         for outgoing in datagrams:
             if outgoing.to == EVERYBODY:
-                everybody.append(seal(outgoing.frames))
+                everybody.append(sealer.seal(outgoing.frames))
                 continue
             address = self.roster.address_of(outgoing.to)
             if address is not None:
-                self._send(address, [seal(outgoing.frames)], now_ns)
+                self._send(address, [sealer.seal(outgoing.frames)], now_ns)
         if everybody:
             self._send(None, everybody, now_ns)
 
