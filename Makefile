@@ -20,7 +20,7 @@ preflight:
 	@$(PYTHON) tools/preflight.py
 
 $(VENV)/.deps: constraints.txt pyproject.toml | preflight
-	@echo "Setting up $(VENV) (first time: a minute or two) ..."
+	@echo "Setting up $(VENV) (first time: several minutes; Spark alone is 450 MB) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python tools/requirements.py pyproject.toml dev > $(VENV)/requirements.txt
 	@$(PIP) install -c constraints.txt -r $(VENV)/requirements.txt
