@@ -79,7 +79,7 @@ sim_app.command("replay", short_help="One case of the explorer again.")(sim_expl
 sim_app.command("exhaust", short_help="Every run of a very small group, all checked.")(
     sim_exhaust.sim_exhaust
 )
-app.command("demo", short_help="Watch one slow reader under four policies.")(demo.demo)
+app.command("demo", short_help="A live group with one slow reader, explained by Spark.")(demo.demo)
 app.command("doctor", short_help="What the network of this machine can do, and what to mend.")(
     doctor.doctor
 )
