@@ -68,6 +68,10 @@ bench: setup ## Time the hot path, the simulator and a group of 64, each in one 
 bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
 	@$(BIN)/python -m bench.peers $(PEERS)
 
+.PHONY: bench-spark
+bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
+	@$(BIN)/python -m bench.spark $(SPARK)
+
 .PHONY: proof
 proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS (3600) go
 	@$(BIN)/semcast sim exhaust --messages 4 --processes 4 --seconds $${PROOF_SECONDS:-3600}
@@ -97,5 +101,5 @@ format: $(VENV)/.deps ## Format the code
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	@rm -rf $(VENV) .venv-peers build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-peers .venv-bench build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +

@@ -14,7 +14,7 @@ from semcast.pipeline.analyse.rounds import ROUND_MS
 from semcast.pipeline.analyse.runs import Span
 from semcast.pipeline.journals import read_journals
 from semcast.sim.cases import case
-from semcast.sim.scenario import load
+from semcast.sim.scenario import ProtocolScenario, load
 from semcast.sim.world import Run, run
 
 SCENARIOS = Path(__file__).parents[2] / "examples" / "scenarios"
@@ -39,6 +39,7 @@ def simulated() -> dict[str, Run]:
     found = {}
     for name, (scenario, changes) in RUNS.items():
         loaded = load(SCENARIOS / f"{scenario}.toml", [*MEASURED, *changes])
+        assert isinstance(loaded, ProtocolScenario)
         found[name] = run(loaded, 7, True, None, name)
     return found
 

@@ -190,7 +190,8 @@ def _not_delivered(purging: Sequence[Row]) -> dict[tuple[Any, ...], float]:
 
 def _print_first(headers: Mapping[str, "Header"], summary: Sequence[Row], tables: Tables) -> None:
     columns = [
-        "run", "members", "s", "sent", "sent/s", "taken/s", "at most", "replaced", "p99 ms", "blocked",
+        "run", "members", "s", "sent", "sent/s", "taken/s", "at most", "replaced", "p99 ms",
+        "blocked",
     ]  # fmt: skip
     rows = [
         (
