@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 # The same files, interpreted: src comes before the compiled package that .venv holds.
 PURE := PYTHONPATH=src
+# These start Spark as tests/pipeline does, and so run beside it, in a process of their own.
+SPARK_TESTS := tests/bench/test_spark_bench.py tests/cli/test_profile.py
 
 .PHONY: help
 help: ## Explain the targets
@@ -41,8 +43,10 @@ demo: setup ## Show what semcast does, in a minute
 
 .PHONY: test
 test: setup ## Run the tests; the core's on both builds, compiled and interpreted
-	@echo "== everything, compiled"
-	@$(BIN)/python -m pytest -q
+	@echo "== everything but Spark, compiled"
+	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
+	@echo "== the pipeline on Spark"
+	@$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
