@@ -71,9 +71,11 @@ def lives(counted: DataFrame, members: DataFrame) -> DataFrame:
     from_start = F.col("one_order") & F.col("initial") & (F.row_number().over(views) == 1)
     begin = F.when(from_start, F.lit(0)).otherwise(F.col("first_ns"))
     last = F.max("last_ns").over(run)
+    # A live log that was lost whole ends with a crash at no time at all.
+    told = F.when(F.col("first_ns") > 0, F.col("first_ns"))
     found = whole.withColumns(
         {
-            "begin_ns": F.coalesce(begin, F.min("first_ns").over(run), F.lit(0)),
+            "begin_ns": F.coalesce(begin, F.min(told).over(run), F.lit(0)),
             "end_ns": F.coalesce(F.lead("first_ns").over(views), "gone_ns", last, F.lit(0)),
         }
     )

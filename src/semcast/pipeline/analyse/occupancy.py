@@ -30,12 +30,14 @@ BUFFERS: Final = ("delivery", "retransmit")
 _NS_PER_S: Final = 1_000_000_000
 
 
-def moves(events: DataFrame, kept: DataFrame, lived: DataFrame) -> DataFrame:
+def moves(events: DataFrame, kept: DataFrame, lived: DataFrame, window_s: float) -> DataFrame:
     """Whatever enters or leaves a buffer, from events, RETAINED and LIVES; schema MOVES.
 
-    `message` and, on purges, `cover` are hashes that only tell what caused what.
+    `message` and, on purges, `cover` are hashes that only tell what caused what. At the beginning
+    and end of a member, and of each window of this length, nothing moves, but time is cut.
     """
-    found = _delivery(events).unionByName(_retransmit(kept)).unionByName(_ends(lived))
+    marks = _marks(lived, window_ns(window_s))
+    found = _delivery(events).unionByName(_retransmit(kept)).unionByName(marks)
     return declared(found, MOVES)
 
 
@@ -85,16 +87,24 @@ def _move(time_ns: Column, lsn: Column, step: int, cover: Column) -> Column:
     )
 
 
-def _ends(lived: DataFrame) -> DataFrame:
-    """A member begins each view, and ends, with what it holds: nothing moves, but time counts."""
+def window_ns(window_s: float) -> int:
+    """The length of a window."""
+    return max(1, round(window_s * _NS_PER_S))
+
+
+def _marks(lived: DataFrame, length_ns: int) -> DataFrame:
+    """A small frame, so that no state of the large one lasts beyond a window."""
     nothing = F.lit(None).cast("long")
-    begin = F.struct(F.col("begin_ns").alias("time_ns"), F.lit(-1).cast("long").alias("lsn"))
-    end = F.struct(F.col("end_ns").alias("time_ns"), F.lit(EVER_NS).alias("lsn"))
     last = F.max("end_ns").over(Window.partitionBy("run", "node")) == F.col("end_ns")
-    marks = F.when(last, F.array(begin, end)).otherwise(F.array(begin))
+    cuts = F.expr(
+        f"transform(sequence(begin_ns div {length_ns}, end_ns div {length_ns}), "
+        f"at -> struct(greatest(begin_ns, at * {length_ns}) as time_ns, -1L as lsn))"
+    )
+    end = F.array(F.struct(F.col("end_ns").alias("time_ns"), F.lit(EVER_NS).alias("lsn")))
+    marks = F.when(last, F.concat(cuts, end)).otherwise(cuts)
     buffers = F.explode(F.array(*[F.lit(name) for name in BUFFERS]))
     return (
-        lived.where("recorded")
+        lived.where("recorded and begin_ns <= end_ns")
         .select("run", "node", "view", buffers.alias("buffer"), marks.alias("marks"))
         .select("run", "node", "view", "buffer", F.inline("marks"))
         .withColumns({"messages": F.lit(0), "bytes": F.lit(0).cast("long")})
@@ -103,13 +113,14 @@ def _ends(lived: DataFrame) -> DataFrame:
 
 
 def series(moved: DataFrame, window_s: float) -> DataFrame:
-    """From MOVES (with the span), means and maxima in windows of this length; schema SERIES.
+    """From MOVES cut by windows of this length (with the span), their means and maxima. SERIES.
 
     Means are weighted by time. Windows are counted from time 0 of a simulated run's clock and from
     the epoch of a live one's. A window that a member did not live through is covered in part.
     """
-    window_ns = max(1, round(window_s * _NS_PER_S))
-    order = Window.partitionBy("run", "node", "buffer").orderBy("time_ns", "lsn")
+    length_ns = window_ns(window_s)
+    # One number to sort by instead of three names; members are few enough for hashes to differ.
+    order = Window.partitionBy(F.xxhash64("run", "node", "buffer")).orderBy("time_ns", "lsn")
     so_far = order.rowsBetween(Window.unboundedPreceding, 0)
     next_cover, next_message = F.lead("cover").over(order), F.lead("message").over(order)
     cause = F.coalesce("cover", "message")
@@ -127,16 +138,14 @@ def series(moved: DataFrame, window_s: float) -> DataFrame:
             "to_ns": F.least(F.coalesce("next_ns", "time_ns"), "until_ns"),
         }
     ).where("from_ns <= to_ns and from_ns < until_ns")
-    parts = f"sequence(from_ns div {window_ns}, greatest(from_ns, to_ns - 1) div {window_ns})"
-    cut = held.withColumn("window", F.explode(F.expr(parts)))
-    start, end = F.expr(f"window * {window_ns}"), F.expr(f"(window + 1) * {window_ns}")
-    part = F.least("to_ns", end) - F.greatest("from_ns", start)
+    part = F.col("to_ns") - F.col("from_ns")
     settled = ~F.col("passing")
     found = (
-        cut.withColumn("part_ns", part)
+        held.withColumn("part_ns", part)
+        .withColumn("window", F.expr(f"from_ns div {length_ns}"))
         .groupBy("run", "node", "view", "buffer", "window")
         .agg(
-            (F.col("window") * window_ns / _NS_PER_S).alias("start_s"),
+            (F.col("window") * length_ns / _NS_PER_S).alias("start_s"),
             F.sum("part_ns").alias("part_ns"),
             F.sum(F.col("held") * F.col("part_ns").cast("double")).alias("messages_ns"),
             F.sum(F.col("held_bytes") * F.col("part_ns").cast("double")).alias("bytes_ns"),

@@ -167,13 +167,15 @@ class Analysis:
     def series(self) -> DataFrame:
         """SERIES."""
         self._check_windows()
-        moved = with_facts(moves(self.events, self.retained, self.lived), self.facts, *_SPAN)
-        found = series(moved, self._options.window_s)
+        window_s = self._options.window_s
+        moved = moves(self.events, self.retained, self.lived, window_s)
+        found = series(with_facts(moved, self.facts, *_SPAN), window_s)
         return self._keep_if_shared(found, "occupancy", "series")
 
     def _check_windows(self) -> None:
         """Refuse to cut a long run into countless windows."""
-        (length_s,) = self.lived.agg(F.max("measured_s")).collect()[0]
+        longest = F.max(F.col("end_ns") - F.col("begin_ns")) / 1e9
+        (length_s,) = self.lived.agg(longest).collect()[0]
         windows = (length_s or 0.0) / self._options.window_s
         if windows > WINDOWS_MAX:
             raise ConfigError(
