@@ -43,10 +43,10 @@ demo: setup ## Show what semcast does, in a minute
 
 .PHONY: test
 test: setup ## Run the tests; the core's on both builds, compiled and interpreted
-	@echo "== everything but Spark, compiled"
-	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
-	@echo "== the pipeline on Spark"
-	@$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)
+	@echo "== everything, compiled; the pipeline on Spark beside it"
+	@$(BIN)/python tools/together.py \
+		"$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)" \
+		"$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)"
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
