@@ -42,11 +42,14 @@ demo: setup ## Show what semcast does, in a minute
 	@$(BIN)/semcast demo
 
 .PHONY: test
-test: setup ## Run the tests; the core's on both builds, compiled and interpreted
-	@echo "== everything, compiled; the pipeline on Spark beside it"
-	@$(BIN)/python tools/together.py \
-		"$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)" \
+test: setup ## Run the tests: those of test-core, and the pipeline's on Spark beside them
+	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-core" \
 		"$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)"
+
+.PHONY: test-core
+test-core: setup ## Run the tests without Spark; the core's on both builds, compiled and interpreted
+	@echo "== everything but Spark, compiled"
+	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
