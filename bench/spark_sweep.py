@@ -60,7 +60,7 @@ def timed_spark(spark: SparkSession, wanted: list[Cell]) -> tuple[float, dict[st
 def main() -> int:
     parser = argparse.ArgumentParser(description="Time a sweep on Spark against a process pool.")
     parser.add_argument("--cells", type=int, default=32)
-    parser.add_argument("--duration-s", type=float, default=800.0, help="virtual, of each cell")
+    parser.add_argument("--duration-s", type=float, default=1_200.0, help="virtual, of each cell")
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     cores = os.cpu_count() or 1

@@ -1,6 +1,6 @@
 """`python -m bench.spark`: verify, analyse and profile millions of rows, beside DuckDB.
 
-    python -m bench.spark --rows 10,50,100 --json spark.json
+    python -m bench.spark --rows 10,50,100 --json spark.json --markdown docs/pipeline/sizing.md
     python -m bench.spark --rows 5 --only verify,latency --data /tmp/bench
 
 Tables and progress go to stderr, JSON to stdout.
@@ -22,6 +22,7 @@ from rich.console import Console
 
 from bench.spark import environment
 from bench.spark.jobs import JOBS
+from bench.spark.page import markdown, write_page
 from bench.spark.run import DUCKDB, SWEEP, Plan, Results, duckdb_reason, run
 from bench.spark.show import as_object, show
 from semcast.errors import SemcastError
@@ -41,10 +42,11 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     add("--only", default="", help=f"groups or jobs, with commas; groups: {', '.join(_groups())}")
     add("--cores", type=int, default=2, help="of Spark and of DuckDB [2]")
     add("--memory-gb", type=int, default=driver_memory_gb(), help="of the JVM, and of DuckDB")
-    add("--cells", type=int, default=32, help="of the sweep, of about a second each [32]")
+    add("--cells", type=int, default=32, help="of the sweep, of more than a second each [32]")
     add("--data", type=Path, help="keep the data here, and use again what is there")
     add("--seconds-max", type=float, help="leave out what does not fit into this time, and say so")
     add("--json", type=Path, help="save the JSON here too")
+    add("--markdown", type=Path, help="write the tables of docs/pipeline/sizing.md there")
     add("--no-duckdb", action="store_true", help="ask Spark only, and install nothing")
     chosen = parser.parse_args(words)
     try:
@@ -156,6 +158,8 @@ def main(words: list[str] | None = None) -> int:
     print(text)
     if chosen.json:
         chosen.json.write_text(text + "\n")
+    if chosen.markdown:
+        write_page(chosen.markdown, markdown(plan, results, about))
     return 0
 
 

@@ -4,13 +4,15 @@ Vectorised, chunk by chunk: memory stays small, and fifty million rows take a mi
 there whole is used again; a file that was not finished has another name and is made anew.
 """
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pyarrow import csv, parquet  # type: ignore[import-untyped]
+from pyarrow import csv, parquet
 
 from bench import spark_journal
 from semcast.journal.schema import require_pyarrow
@@ -70,6 +72,15 @@ def make_trace(data: Data) -> int:
         writer.close()
         unfinished.rename(data.trace)
     return data.rows
+
+
+def make(data: Data, journal: bool, trace: bool) -> tuple[int, int]:
+    """Both, if both are wanted, large ones at the same time; how many rows they have."""
+    if not (journal and trace and data.rows >= _CHUNK_ROWS):
+        return make_journal(data) if journal else 0, make_trace(data) if trace else 0
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as other:
+        traced = other.submit(make_trace, data)
+        return make_journal(data), traced.result()
 
 
 def _tables(rows: int, seed: int = 1) -> Iterator[Any]:

@@ -22,11 +22,9 @@ from semcast.pipeline.profile.find import Found, find_stream
 from semcast.pipeline.profile.run import profile_found
 from semcast.pipeline.profile.summary import TrafficProfile
 from semcast.pipeline.progress import run_job
-from semcast.pipeline.verify.facts import Facts
 from semcast.pipeline.verify.frames import Frames
-from semcast.pipeline.verify.report import SHOWN_MAX, STAGES, first_of_each
+from semcast.pipeline.verify.report import SHOWN_MAX, STAGES, first_of_each, open_frames
 from semcast.pipeline.verify.rest import restless
-from semcast.pipeline.verify.survey import survey
 
 SURVEY: Final = "survey"
 REST: Final = "rest"
@@ -38,21 +36,9 @@ PROFILE_LAKE: Final = "profile of what was ingested"
 class TimedFrames(Frames):
     """Frames that are computed, and timed, when somebody first asks for them."""
 
-    def __init__(self, spark: SparkSession, events: DataFrame, facts: Facts, meter: Meter) -> None:
-        super().__init__(spark, events, facts)
+    def __init__(self, frames: Frames, meter: Meter) -> None:
+        super().__init__(frames.spark, frames.events, frames.counts, frames.facts, frames.makers)
         self._meter: Final = meter
-
-    @cached_property
-    def by_node(self) -> DataFrame:
-        return self._timed("by_node", lambda: super(TimedFrames, self).by_node)
-
-    @cached_property
-    def by_sender(self) -> DataFrame:
-        return self._timed("by_sender", lambda: super(TimedFrames, self).by_sender)
-
-    @cached_property
-    def in_order(self) -> DataFrame:
-        return self._timed("in_order", lambda: super(TimedFrames, self).in_order)
 
     def once(self, name: str, make: Callable[[Frames], DataFrame]) -> DataFrame:
         if name in self._shared:
@@ -115,13 +101,13 @@ def verify(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str]
         return
     journals = read_journals(spark, data.journal)
 
-    def look() -> Facts:
-        return run_job(spark, SURVEY, lambda: survey(journals.events, journals.headers))
+    def look() -> Frames:
+        return open_frames(spark, journals.events, journals.headers, names)
 
-    facts = meter.time(SURVEY, look, shared=True)
-    if facts is None:
+    looked = meter.time(SURVEY, look, shared=True)
+    if looked is None:
         return
-    frames = TimedFrames(spark, journals.events, facts, meter)
+    frames = TimedFrames(looked, meter)
     try:
         for name in names:
             meter.time(name, _judge(spark, frames, name), found=_violations)

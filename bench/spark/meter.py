@@ -1,4 +1,5 @@
-"""Jobs in; how long each took, and how much memory the JVM and Python workers had meanwhile.
+"""Jobs in; how long each took, of time and of processors, and how much memory the JVM and Python
+workers had meanwhile. Processor time also tells something on a machine that is busy otherwise.
 
 A job within a job, such as a frame that several share, is a line of its own: its time and memory
 are not counted for the outer one. Memory is the sum of resident sets, read from /proc every fifth
@@ -11,12 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 _SAMPLE_S: Final = 0.2
 _JVM: Final = "java"
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Line:
     # What came of it, for people to see that the answer makes sense.
     found: str = ""
     skipped: str = ""
+    # Of all cores together, the JVM's and the Python workers'.
+    processor_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,7 +79,7 @@ class Meter:
         self._report: Final = report
         self._budget: Final = budget or Budget()
         # From the outermost job to the one that runs, with the seconds of jobs within it.
-        self._running: Final[list[tuple[Line, list[float]]]] = []
+        self._running: Final[list[tuple[Line, list[tuple[float, float]]]]] = []
         self._lock: Final = threading.Lock()
         self._closed: Final = threading.Event()
         self._sampler: Final = threading.Thread(target=self._sample, daemon=True)
@@ -100,22 +104,25 @@ class Meter:
         if line.skipped:
             self._report(line)
             return None
-        inner: list[float] = []
+        inner: list[tuple[float, float]] = []
         with self._lock:
             self._running.append((line, inner))
         self._see()
+        worked_s = usage_below(os.getpid()).processor_s
         started_s = time.perf_counter()
         try:
             result = action()
             took_s = time.perf_counter() - started_s
+            worked_s = usage_below(os.getpid()).processor_s - worked_s
             self._see()
         finally:
             with self._lock:
                 self._running.pop()
-        line.seconds = took_s - sum(inner)
+        line.seconds = took_s - sum(one for one, _ in inner)
+        line.processor_s = worked_s - sum(one for _, one in inner)
         line.found = found(result)
         if self._running:
-            self._running[-1][1].append(took_s)
+            self._running[-1][1].append((took_s, worked_s))
         self._report(line)
         return result
 
@@ -126,35 +133,55 @@ class Meter:
     def _see(self) -> None:
         if not self._running:
             return
-        jvm_bytes, python_bytes = resident_below(os.getpid())
+        usage = usage_below(os.getpid())
         with self._lock:
             if self._running:
-                self._running[-1][0].peak.see(jvm_bytes, python_bytes)
+                self._running[-1][0].peak.see(usage.jvm_bytes, usage.python_bytes)
 
 
-def resident_below(pid: int) -> tuple[int, int]:
-    """Bytes that JVMs and other processes started by this one, or by those, have in memory."""
-    children: dict[int, list[tuple[int, str, int]]] = {}
+@dataclass
+class Usage:
+    """What processes use: memory that they have, and processor time so far."""
+
+    jvm_bytes: int = 0
+    python_bytes: int = 0
+    processor_s: float = 0.0
+
+
+def usage_below(pid: int) -> Usage:
+    """What JVMs and other processes started by this one, or by those, use.
+
+    The processor time of those that ended is with who started them.
+    """
+    children: dict[int, list[_Process]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             found = _process(folder)
             if found is not None:
-                parent, name, resident_bytes = found
-                children.setdefault(parent, []).append((int(folder.name), name, resident_bytes))
-    jvm_bytes = python_bytes = 0
+                children.setdefault(found.parent, []).append(found)
+    usage = Usage()
     below = [pid]
     while below:
-        for child, name, resident_bytes in children.get(below.pop(), ()):
-            below.append(child)
-            if name == _JVM:
-                jvm_bytes += resident_bytes
+        for child in children.get(below.pop(), ()):
+            below.append(child.pid)
+            usage.processor_s += child.processor_s
+            if child.name == _JVM:
+                usage.jvm_bytes += child.resident_bytes
             else:
-                python_bytes += resident_bytes
-    return jvm_bytes, python_bytes
+                usage.python_bytes += child.resident_bytes
+    return usage
 
 
-def _process(folder: Path) -> tuple[int, str, int] | None:
-    """Its parent, name and resident bytes; None if it has gone."""
+class _Process(NamedTuple):
+    pid: int
+    parent: int
+    name: str
+    resident_bytes: int
+    processor_s: float
+
+
+def _process(folder: Path) -> _Process | None:
+    """What is known of it; None if it has gone."""
     try:
         text = (folder / "stat").read_text()
     except OSError:
@@ -162,4 +189,8 @@ def _process(folder: Path) -> tuple[int, str, int] | None:
     # The name is in parentheses and may contain any character, these too.
     name, _, rest = text.partition("(")[2].rpartition(")")
     words = rest.split()
-    return int(words[1]), name, int(words[21]) * _PAGE_BYTES
+    # User and system time, its own and that of its children which ended.
+    processor_s = sum(map(int, words[11:15])) / _TICKS_PER_S
+    return _Process(
+        int(folder.name), int(words[1]), name, int(words[21]) * _PAGE_BYTES, processor_s
+    )

@@ -12,6 +12,7 @@ from typing import Final
 
 from bench.spark.data import Data
 from bench.spark.jobs import PROFILE_CSV, PROFILE_LAKE
+from semcast.pipeline.verify.frames import BY_SENDER
 
 ROW: Final = "ROWS UNBOUNDED PRECEDING"
 
@@ -156,12 +157,12 @@ def _distances(table: str) -> str:
         UNION ALL SELECT NULL FROM {table} WHERE coalesce(key, '') = '')"""
 
 
-_BY_SENDER: Final = ("survey", "by_node", "by_sender")
+_BY_SENDER: Final = ("survey", BY_SENDER)
 QUERIES: Final = (
     Query("verify", "FIFO Order", _BY_SENDER, FIFO_ORDER),
     Query("verify", "Integrity", _BY_SENDER, INTEGRITY),
-    Query("verify", "Agreement", (*_BY_SENDER, "owed"), AGREEMENT),
-    Query("verify", "FIFO Completeness", (*_BY_SENDER, "owed"), FIFO_COMPLETENESS),
+    Query("verify", "Agreement", _BY_SENDER, AGREEMENT),
+    Query("verify", "FIFO Completeness", _BY_SENDER, FIFO_COMPLETENESS),
     Query("analyse", "throughput", ("counted",), THROUGHPUT),
     Query("analyse", "latency", (), LATENCY),
     Query("analyse", "occupancy", ("counted", "retained", "windows"), OCCUPANCY),

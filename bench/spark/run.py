@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.spark import duck, environment
-from bench.spark.data import Data, make_journal, make_trace
+from bench.spark.data import Data, make
 from bench.spark.duck import Answer
 from bench.spark.meter import Budget, Line, Peak
 from bench.spark.queries import QUERIES, Query
@@ -21,6 +21,7 @@ from bench.spark.worker import Order
 
 SWEEP: Final = "sweep"
 DUCKDB: Final = "duckdb"
+PROFILE: Final = "profile"
 _ROOT: Final = Path(__file__).resolve().parent.parent.parent
 Say = Callable[[str], None]
 
@@ -83,13 +84,16 @@ def run(plan: Plan, results: Results, say: Say) -> None:
         results.left_out.append(f"DuckDB: {plan.no_duckdb}")
     for size in sorted(plan.sizes):
         data = Data(plan.folder, size)
+        made: tuple[int, int] | None = None
         for group, jobs in plan.jobs.items():
             why = Budget(deadline_s=plan.deadline_s).refusal(group)
             if why:
                 results.left_out.append(f"{group}, {size:,} rows: {why}")
                 continue
-            say(f"{group}: making {size:,} rows ...")
-            rows = make_trace(data) if group == "profile" else make_journal(data)
+            if made is None:
+                say(f"making {size:,} rows ...")
+                made = make(data, bool(plan.jobs.keys() - {PROFILE}), PROFILE in plan.jobs)
+            rows = made[1] if group == PROFILE else made[0]
             _ask_spark(plan, group, jobs, data, rows, results, say)
             if plan.no_duckdb == "":
                 _ask_duckdb(plan, group, jobs, data, rows, results, say)

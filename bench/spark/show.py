@@ -53,6 +53,7 @@ def totals(spark: Sequence[Measured]) -> list[dict[str, Any]]:
             "group": group,
             "rows": rows,
             "seconds": sum(one.line.seconds for one in some if one.line.job != START),
+            "processor_s": sum(one.line.processor_s for one in some if one.line.job != START),
             "peak_jvm_bytes": max(one.line.peak.jvm_bytes for one in some),
             "peak_python_bytes": max(one.line.peak.python_bytes for one in some),
         }
@@ -73,6 +74,7 @@ def as_object(plan: Plan, results: Results, about: dict[str, Any]) -> dict[str, 
                 "shared": one.line.shared,
                 "rows": one.rows,
                 "seconds": one.line.seconds,
+                "processor_s": one.line.processor_s,
                 "rows_per_s_per_core": _rate(one, plan.cores),
                 "peak_jvm_bytes": one.line.peak.jvm_bytes,
                 "peak_python_bytes": one.line.peak.python_bytes,
@@ -89,7 +91,7 @@ def as_object(plan: Plan, results: Results, about: dict[str, Any]) -> dict[str, 
                 "seconds": one.answer.seconds,
                 "peak_bytes": one.answer.peak_bytes,
                 "spark_seconds": spark_seconds(one, results.spark),
-                "spark_over_duckdb": _ratio(one, results.spark),
+                "spark_over_duckdb": spark_ratio(one, results.spark),
             }
             for one in results.duckdb
         ],
@@ -103,7 +105,8 @@ def _rate(one: Measured, cores: int) -> float:
     return one.rows / max(one.line.seconds, 1e-9) / cores
 
 
-def _ratio(asked: Asked, spark: Sequence[Measured]) -> float | None:
+def spark_ratio(asked: Asked, spark: Sequence[Measured]) -> float | None:
+    """How many times as long Spark takes as DuckDB."""
     seconds = spark_seconds(asked, spark)
     return None if seconds is None else seconds / max(asked.answer.seconds, 1e-9)
 
@@ -148,7 +151,7 @@ def _print_spark(console: Console, plan: Plan, some: list[Measured]) -> None:
     rows = total["rows"]
     title = f"{total['group']}: {rows:,} rows on {plan.cores} cores, JVM of {plan.memory_gb} GB"
     table = _table(title, "job")
-    for name in ("s", "rows/s/core", "JVM GB", "Python GB"):
+    for name in ("s", "processor s", "rows/s/core", "JVM GB", "Python GB"):
         table.add_column(name, justify="right")
     table.add_column("found")
     for one in some:
@@ -156,6 +159,7 @@ def _print_spark(console: Console, plan: Plan, some: list[Measured]) -> None:
         table.add_row(
             f"shared: {line.job}" if line.shared else line.job,
             f"{line.seconds:.2f}",
+            f"{line.processor_s:.2f}",
             "" if line.job == START else f"{_rate(one, plan.cores):,.0f}",
             f"{line.peak.jvm_bytes / _GB:.2f}",
             f"{line.peak.python_bytes / _GB:.2f}",
@@ -164,6 +168,7 @@ def _print_spark(console: Console, plan: Plan, some: list[Measured]) -> None:
     table.add_row(
         "all of it",
         f"{total['seconds']:.2f}",
+        f"{total['processor_s']:.2f}",
         f"{rows / max(total['seconds'], 1e-9) / plan.cores:,.0f}",
         f"{total['peak_jvm_bytes'] / _GB:.2f}",
         f"{total['peak_python_bytes'] / _GB:.2f}",
@@ -178,7 +183,7 @@ def _print_duckdb(console: Console, results: Results) -> None:
     for name in ("rows", "Spark s", "DuckDB s", "ratio", "DuckDB GB"):
         table.add_column(name, justify="right")
     for one in results.duckdb:
-        seconds, ratio = spark_seconds(one, results.spark), _ratio(one, results.spark)
+        seconds, ratio = spark_seconds(one, results.spark), spark_ratio(one, results.spark)
         table.add_row(
             one.query.group,
             one.query.job,

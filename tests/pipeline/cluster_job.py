@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from semcast.pipeline.progress import run_job
 from semcast.pipeline.session import close_session, open_session

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from semcast.cli import main
 from semcast.errors import InputError
+from semcast.journal import Event, Header, Journal, write_journal
 from semcast.live.config import GroupConfig
 from semcast.obsolescence import K_MAX
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
@@ -33,6 +34,7 @@ from semcast.pipeline.plan.streams import (
     BLOCKS_DRAWN,
     DRAWN_MESSAGES,
     DRAWS,
+    ROWS_MAX,
     WHOLE_MESSAGES_MAX,
     Cut,
     drawn,
@@ -41,7 +43,7 @@ from semcast.pipeline.plan.streams import (
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
 KEYS = [
-    "trace", "messages", "senders", "mean_rate_msg_s", "never_replaced_share",
+    "trace", "messages", "senders", "mean_rate_msg_s", "never_replaced_share", "by_number",
     "receiver_rate_msg_s", "receiver_rate_min_msg_s", "purge_ratio_needed", "purge_ratio_limit",
     "carried", "buffer_messages", "k", "k_per_sender", "closed_form", "expected",
     "blocked_share_max", "seeds", "first_trial", "final_trial", "group_config",
@@ -165,6 +167,19 @@ def test_streams_are_the_trace_and_whole_blocks_of_it(spark: SparkSession, tmp_p
         ]
 
 
+def test_no_room_is_taken_for_rows_that_do_not_come(spark: SparkSession, tmp_path: Path) -> None:
+    """The first of millions by an order would take hundreds of megabytes, and end a small JVM."""
+    rows = [(at * 0.1, "a") for at in range(40)]
+    options = TraceOptions()
+    files = find_files([write_trace(tmp_path / "t.csv", rows)], options)
+    choice = spark.createDataFrame([(1, 0, 0), (1, 1, 1)], DRAWS)
+    frame = drawn(read_rows(spark, files, options), choice, Cut(0.0, 2.0, 2), 2 * ROWS_MAX)
+    assert "TakeOrdered" not in frame._jdf.queryExecution().executedPlan().toString()
+    assert frame.count() == len(rows)
+    few = drawn(read_rows(spark, files, options), choice, Cut(0.0, 2.0, 2), 7)
+    assert few.count() == 7
+
+
 # -- the confirmation ------------------------------------------------------------------------------
 
 
@@ -250,6 +265,51 @@ def test_bursts_enlarge_the_buffer_until_the_sweep_carries_it(
     assert "Carried with N = 64 messages and k = 64" in out
     assert "knows no bursts" in out
     assert "GroupConfig( group='bursts'," in out
+
+
+def test_a_trace_is_planned_alike_as_a_file_as_ingested_and_as_a_journal(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spark is not None
+    rows = bursty(20)
+    trace = write_trace(tmp_path / "bursts.csv", rows)
+    assert main(["ingest", str(trace), "--out", str(tmp_path / "lake")]) == 0
+    write_journal(as_journal(rows), tmp_path / "journals")
+    capsys.readouterr()
+    found = []
+    for path in (trace, tmp_path / "lake", tmp_path / "journals"):
+        assert main(["plan", str(path), "--receiver-share", "0.6", "--seeds", "2", "--json"]) == 0
+        plan = json.loads(capsys.readouterr().out)
+        assert plan["by_number"] == 0
+        found.append({name: plan[name] for name in ("messages", "closed_form", "final_trial")})
+        assert "group='bursts'" in plan["group_config"]
+    assert found[0]["messages"] == len(rows)
+    assert found[0] == found[1]
+    # A journal's clock counts nanoseconds: times differ in the last digit of a float.
+    assert found[0]["closed_form"] == found[2]["closed_form"]
+    assert found[0]["final_trial"]["buffer_messages"] == found[2]["final_trial"]["buffer_messages"]
+
+
+def test_of_several_runs_one_is_planned_and_must_be_named(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spark is not None
+    for run in ("one", "two"):
+        write_journal(as_journal(bursty(2), run), tmp_path)
+    assert main(["plan", str(tmp_path), "--receiver-rate", "1"]) == 2
+    assert "choose one by --only: one, two" in capsys.readouterr().err
+
+
+def as_journal(rows: list[tuple[float, str]], run: str = "bursts") -> Journal:
+    """The journal of a sender that multicast these."""
+    journal = Journal(Header(run=run, members=("p1.1",), group="g", k=64, f=1))
+    for seq, (time_s, key) in enumerate(rows, 1):
+        time_ns = round(time_s * 1e9)
+        journal.append(
+            Event(time_ns, seq, "p1.1", "multicast", "p1.1", seq, (), key or None,
+                  sent_ns=time_ns, size=10)
+        )  # fmt: skip
+    return journal
 
 
 def test_what_no_buffer_carries_is_said_with_the_rate_that_would_do(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console

@@ -1,4 +1,4 @@
-"""What `ingest` and `profile` share: how to read a trace's files, and to say what was bad."""
+"""What `ingest`, `profile`, `plan` share: how to read a trace's files, and to say what was bad."""
 
 import sys
 from collections.abc import Mapping

@@ -91,8 +91,9 @@ def analyse(
         )
         return
     _print_first(journals.headers, summary, tables)
+    members = {(row["run"], row["node"]): _member(row) for row in tables["throughput"]}
     for name in shown:
-        _print_rows(name, QUESTIONS[name].about, tables[name])
+        _print_rows(name, QUESTIONS[name].about, tables[name], members)
     if out is not None:
         print_words(f"Tables: {', '.join(str(out / name) for name in asked)}")
 
@@ -270,11 +271,16 @@ def _print_members(tables: Tables) -> None:
 
 
 def _label(row: Row) -> str:
-    """What people call the member, in which life if not in its first, and in which view."""
+    """What people call the member, and in which view it was."""
+    view = "" if row["view"] is None else f", view {row['view']}"
+    return f"{_member(row)}{view}"
+
+
+def _member(row: Row) -> str:
+    """What people call the member, and in which life if not in its first; or its number."""
     life = row["node"].partition(".")[2]
     known = f"{row['name']}.{life}" if row["name"] and life != "1" else row["name"]
-    view = "" if row["view"] is None else f", view {row['view']}"
-    return f"{known or row['node']}{view}"
+    return str(known or row["node"])
 
 
 def _name(row: Row) -> tuple[Any, ...]:
@@ -344,14 +350,20 @@ _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 }  # fmt: skip
 
 
-def _print_rows(name: str, about: str, rows: Sequence[Row]) -> None:
+def _print_rows(
+    name: str, about: str, rows: Sequence[Row], members: Mapping[tuple[str, str], str]
+) -> None:
     """A table, its rows named by run, member and view as far as these differ."""
-    columns = dict(_COLUMNS[name])
+    columns = {"node": "member", **_COLUMNS[name]}
     heading = [one for one in ("run", "node", "view") if len({row.get(one) for row in rows}) > 1]
-    names = [*heading, *columns]
+    names = [*heading, *_COLUMNS[name]]
     if "node" not in heading and rows and "node" in rows[0]:
         names.insert(0, "node")
-    cells = [[_cell(one, row[one]) for one in names] for row in rows[:_SHOWN_MAX]]
+    cells = []
+    for row in rows[:_SHOWN_MAX]:
+        member = members.get((row["run"], row.get("node", "")), "")
+        shown = {**row, "node": member} if member else row
+        cells.append([_cell(one, shown[one]) for one in names])
     print_table(f"{name}: {about}", [columns.get(one, one) for one in names], cells)
     if len(rows) > _SHOWN_MAX:
         print_words(f"{len(rows) - _SHOWN_MAX:,} more rows are in the output of --json.")

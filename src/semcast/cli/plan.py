@@ -8,6 +8,7 @@ import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
 from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._trace import ColumnOption, FormatOption, TimeUnitOption, trace_options
 
 if TYPE_CHECKING:
     from semcast.pipeline.plan.confirm import Trial
@@ -28,7 +29,13 @@ ROWS: Final = {
 
 
 def plan(
-    trace: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet: a file or a folder.")],
+    trace: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, JSON lines or Parquet: a file or a folder; what `semcast ingest` wrote; or "
+            "a journal."
+        ),
+    ],
     receiver_rate: Annotated[
         float | None,
         typer.Option("--receiver-rate", help="What the slow receiver can do, in msg/s."),
@@ -51,16 +58,13 @@ def plan(
             help="Each sender of the trace will be a member of its own: k for its own messages.",
         ),
     ] = False,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option("--column", help="What the file calls a column, as in key=symbol."),
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="NAME", help="Which trace, or run, if there are several."),
     ] = None,
-    time_unit: Annotated[
-        str, typer.Option("--time-unit", help="What times count: s, ms, us, ns or iso.")
-    ] = "s",
-    form: Annotated[
-        str | None, typer.Option("--format", help="csv, json or parquet, if the name lies.")
-    ] = None,
+    column: ColumnOption = None,
+    time_unit: TimeUnitOption = "s",
+    kind: FormatOption = None,
     work: Annotated[
         Path | None,
         typer.Option("--work", help="Keep the replayed streams here; a cluster must see it."),
@@ -79,27 +83,19 @@ def plan(
     Example:
       semcast plan quotes.csv.gz --receiver-share 0.6
       semcast plan quotes.csv.gz --receiver-rate 40 --json
+      semcast plan journals --only quotes-1 --receiver-share 0.5
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.pipeline.ingest.inputs import (
-        TraceOptions,
-        find_files,
-        parse_columns,
-        parse_format,
-        parse_time_unit,
-    )
-    from semcast.pipeline.ingest.read import read_rows
-    from semcast.pipeline.plan.run import Receiver, Wish, plan_rows
+    from semcast.pipeline.profile.find import find_stream
 
     if not 0 < blocked_max < 1:
         raise InputError(f"--blocked-max is {blocked_max:g}; it must be between 0 and 1")
+    stream = find_stream(trace, trace_options(column, time_unit, kind), only)
+    from semcast.pipeline.plan.run import Receiver, Wish, plan_found
+
     wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max)
-    options = TraceOptions(
-        parse_columns(columns or ()), parse_time_unit(time_unit), parse_format(form)
-    )
-    files = find_files([trace], options)
     with spark_session("plan", master, conf) as spark:
-        found = plan_rows(spark, read_rows(spark, files, options), files[0].stem, wish, work)
+        found = plan_found(spark, stream, wish, work)
     if as_json:
         print_json(_as_json(found, wish, per_sender))
     else:
@@ -118,6 +114,7 @@ def _as_json(found: "Plan", wish: "Wish", per_sender: bool) -> dict[str, object]
         "senders": found.profile.senders,
         "mean_rate_msg_s": hoped.demand.sender_rate_msg_s,
         "never_replaced_share": found.profile.never_replaced_share,
+        "by_number": found.profile.by_number,
         "receiver_rate_msg_s": hoped.demand.receiver_rate_msg_s,
         "receiver_rate_min_msg_s": hoped.receiver_rate_min_msg_s,
         "purge_ratio_needed": hoped.ratio_needed,
@@ -162,6 +159,11 @@ def _print(found: "Plan", wish: "Wish", per_sender: bool) -> None:
         f"{demand.receiver_rate_msg_s:.1f} msg/s, "
         f"{demand.receiver_rate_msg_s / demand.sender_rate_msg_s:.0%} of that."
     )
+    if profile.by_number:
+        print_words(
+            f"{profile.by_number:,} messages replace others by number, not by key: that is not "
+            "counted here, so that less may do."
+        )
     if found.confirmed is None:
         _print_impossible(found)
         return

@@ -60,7 +60,7 @@ def write_journal(journal: Journal, directory: str | Path, part: str = "journal"
                 writer.write_batch(batch_of(arrow, schema, rows, header.group))
         unfinished.replace(path)
     except OSError as error:
-        raise InputError(f"cannot write the journal to {folder}: {_line(error)}") from error
+        raise InputError(f"cannot write the journal to {folder}: {first_line(error)}") from error
     return path
 
 
@@ -76,7 +76,7 @@ def read_journal(directory: str | Path, run: str | None = None) -> Journal:
     """Read one run's journal. `run` may be left out if there is only one."""
     if run is None:
         run = _only_run(directory)
-    paths = _parts_in(folder_of(directory, run))
+    paths = parts_in(folder_of(directory, run))
     if not paths:
         raise InputError(f"{directory} holds no journal of run {run!r}; {_those(directory)}")
     parts = [_read_part(path, run) for path in paths]
@@ -101,7 +101,7 @@ def _journal(header: Header, events: Iterable[Event]) -> Journal:
 # -- files -------------------------------------------------------------------------------------
 
 
-def _parts_in(folder: Path) -> list[Path]:
+def parts_in(folder: Path) -> list[Path]:
     """All parts, by name; a life that has its final file needs no other.
 
     An empty stream is of a life that was killed before it wrote anything.
@@ -145,11 +145,11 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
     try:
         if path.suffix == STREAM_SUFFIX:
             table = read_stream(path)
-            header = _check_schema(path, run, table.schema)
+            header = check_schema(path, run, table.schema)
             _check_rows(path, header, table)
             return header, events_of(table)
         with arrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            header = _check_schema(path, run, file.schema_arrow)
+            header = check_schema(path, run, file.schema_arrow)
             table = file.read()
             table.validate(full=True)
             _check_rows(path, header, table)
@@ -158,12 +158,13 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"{path}: cannot be read as a journal, it may be damaged ({_line(error)}); "
+            f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"
         ) from error
 
 
-def _check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
+def check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
+    """The header of a file, if that is a journal of this run that we can read."""
     metadata = schema.metadata or {}
     if VERSION_KEY not in metadata or HEADER_KEY not in metadata:
         raise InputError(f"{path}: no journal, but some other Parquet file: it has no header")
@@ -203,7 +204,7 @@ def _check_rows(path: Path, header: Header, table: ArrowTable) -> None:
             )
 
 
-def _line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The first line of what another library has to say."""
     return str(error).partition("\n")[0] or type(error).__name__
 

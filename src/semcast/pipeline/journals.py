@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from semcast.errors import InputError
 from semcast.journal import COLUMNS, Header, runs_in
 from semcast.journal.lives import merged_header
-from semcast.journal.parquet import _check_schema, _line, _parts_in
+from semcast.journal.parquet import check_schema, first_line, parts_in
 from semcast.journal.rows import folder_of
 from semcast.journal.schema import NEVER_NULL, require_pyarrow
 from semcast.journal.stream import STREAM_SUFFIX, require_stream
@@ -105,7 +105,7 @@ def _chosen(path: str | Path, runs: Sequence[str] | None) -> list[str]:
 
 
 def _parts_of(path: str | Path, run: str) -> list[tuple[str, Path]]:
-    found = _parts_in(folder_of(path, run))
+    found = parts_in(folder_of(path, run))
     if not found:
         raise InputError(f"{path} holds no journal of run {run!r}, only empty files")
     return [(run, part) for part in found]
@@ -127,16 +127,16 @@ def _read_header(run: str, path: Path) -> Header:
         if path.suffix == STREAM_SUFFIX:
             require_stream()
             with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
-                return _check_schema(path, run, stream.schema)
+                return check_schema(path, run, stream.schema)
         with arrow.parquet.ParquetFile(path) as file:
-            header = _check_schema(path, run, file.schema_arrow)
+            header = check_schema(path, run, file.schema_arrow)
             _check_statistics(path, header, file.metadata)
             return header
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"{path}: cannot be read as a journal, it may be damaged ({_line(error)}); "
+            f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"
         ) from error
 

@@ -34,6 +34,9 @@ DEFAULTS: Final[Mapping[str, str]] = {
     # Few large tasks rather than one for each core: a task costs more here than its data.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64m",
+    # Beyond so many, the first rows of an order are found by a sort, which spills: in memory, room
+    # for twice as many is taken at once, whether they come or not.
+    "spark.sql.execution.topKSortFallbackThreshold": "100000",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -11,11 +11,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from semcast.pipeline.analyse.members import BUFFERS, buffer_number, member_number
 from semcast.pipeline.analyse.runs import EVER_NS
 from semcast.pipeline.analyse.schema import declared, share_of
 
 MOVES: Final = (
-    "run string, node string, view long, buffer string, time_ns long, lsn long, "
+    "buffer_id long, view long, time_ns long, lsn long, "
     "messages int, bytes long, message long, cover long"
 )
 SERIES: Final = (
@@ -26,7 +27,6 @@ OCCUPANCY: Final = (
     "run string, node string, view long, buffer string, covered_s double, "
     "messages_mean double, messages_max long, bytes_mean double, bytes_max long"
 )
-BUFFERS: Final = ("delivery", "retransmit")
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -50,7 +50,7 @@ def _delivery(events: DataFrame) -> DataFrame:
     step = F.when(F.col("event") == "receive", 1).otherwise(-1)
     size = F.coalesce(F.col("size"), F.lit(0)).cast("long")
     return events.where(here).select(
-        "run", "node", "view", F.lit("delivery").alias("buffer"), "time_ns", "lsn",
+        buffer_number("delivery", member_number()).alias("buffer_id"), "view", "time_ns", "lsn",
         step.alias("messages"), (step * size).alias("bytes"),
         _name("sender", "seq").alias("message"),
         F.when(F.col("event") == "purge", _name("by_sender", "by_seq")).alias("cover"),
@@ -71,8 +71,8 @@ def _retransmit(kept: DataFrame) -> DataFrame:
         .otherwise(F.array(entry, release))
     )
     return kept.where("kept").select(
-        "run", "node", "view", F.lit("retransmit").alias("buffer"),
-        _name("sender", "seq").alias("message"), F.inline(both),
+        buffer_number("retransmit", F.col("member")).alias("buffer_id"), "view", "message",
+        F.inline(both),
     )  # fmt: skip
 
 
@@ -102,25 +102,26 @@ def _marks(lived: DataFrame, length_ns: int) -> DataFrame:
     )
     end = F.array(F.struct(F.col("end_ns").alias("time_ns"), F.lit(EVER_NS).alias("lsn")))
     marks = F.when(last, F.concat(cuts, end)).otherwise(cuts)
-    buffers = F.explode(F.array(*[F.lit(name) for name in BUFFERS]))
+    buffers = F.explode(F.array(*[buffer_number(name, member_number()) for name in BUFFERS]))
     return (
         lived.where("recorded and begin_ns <= end_ns")
-        .select("run", "node", "view", buffers.alias("buffer"), marks.alias("marks"))
-        .select("run", "node", "view", "buffer", F.inline("marks"))
+        .select("view", buffers.alias("buffer_id"), marks.alias("marks"))
+        .select("view", "buffer_id", F.inline("marks"))
         .withColumns({"messages": F.lit(0), "bytes": F.lit(0).cast("long")})
         .withColumns({"message": nothing, "cover": nothing})
     )
 
 
-def series(moved: DataFrame, window_s: float) -> DataFrame:
+def series(moved: DataFrame, names: DataFrame, window_s: float) -> DataFrame:
     """From MOVES cut by windows of this length (with the span), their means and maxima. SERIES.
+
+    `names` is BUFFER_NAMES.
 
     Means are weighted by time. Windows are counted from time 0 of a simulated run's clock and from
     the epoch of a live one's. A window that a member did not live through is covered in part.
     """
     length_ns = window_ns(window_s)
-    # One number to sort by instead of three names; members are few enough for hashes to differ.
-    order = Window.partitionBy(F.xxhash64("run", "node", "buffer")).orderBy("time_ns", "lsn")
+    order = Window.partitionBy("buffer_id").orderBy("time_ns", "lsn")
     so_far = order.rowsBetween(Window.unboundedPreceding, 0)
     next_cover, next_message = F.lead("cover").over(order), F.lead("message").over(order)
     cause = F.coalesce("cover", "message")
@@ -143,7 +144,7 @@ def series(moved: DataFrame, window_s: float) -> DataFrame:
     found = (
         held.withColumn("part_ns", part)
         .withColumn("window", F.expr(f"from_ns div {length_ns}"))
-        .groupBy("run", "node", "view", "buffer", "window")
+        .groupBy("buffer_id", "view", "window")
         .agg(
             (F.col("window") * length_ns / _NS_PER_S).alias("start_s"),
             F.sum("part_ns").alias("part_ns"),
@@ -160,7 +161,7 @@ def series(moved: DataFrame, window_s: float) -> DataFrame:
             "bytes_mean": share_of(F.col("bytes_ns"), F.col("part_ns")),
         }
     )
-    return declared(found, SERIES)
+    return declared(found.join(F.broadcast(names), "buffer_id"), SERIES)
 
 
 def occupancy(windows: DataFrame) -> DataFrame:

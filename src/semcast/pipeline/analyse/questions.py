@@ -20,15 +20,16 @@ from semcast.errors import ConfigError
 from semcast.pipeline.analyse.blocked import blocked
 from semcast.pipeline.analyse.counts import GONE, counts, lives
 from semcast.pipeline.analyse.latency import latency
+from semcast.pipeline.analyse.members import buffer_names_of, names_of
 from semcast.pipeline.analyse.occupancy import moves, occupancy, series
 from semcast.pipeline.analyse.purging import purging
 from semcast.pipeline.analyse.receivers import atomicity, receivers
 from semcast.pipeline.analyse.repair import repair
 from semcast.pipeline.analyse.replacements import covers_without_key, replacements
 from semcast.pipeline.analyse.retained import retained
-from semcast.pipeline.analyse.rounds import ROUND_MS, rounds
+from semcast.pipeline.analyse.rounds import ROUND_MS, rounds, rounds_sums
 from semcast.pipeline.analyse.runs import Facts, Span, facts_of, members_of, with_facts, with_views
-from semcast.pipeline.analyse.semantic import semantic
+from semcast.pipeline.analyse.semantic import semantic, semantic_sums
 from semcast.pipeline.analyse.stability import stability
 from semcast.pipeline.analyse.throughput import throughput
 from semcast.pipeline.journals import Journals
@@ -146,20 +147,35 @@ class Analysis:
         return None if found.isEmpty() else found
 
     @cached_property
+    def names(self) -> DataFrame:
+        """NAMES, a small frame."""
+        return names_of(self.lived)
+
+    @cached_property
     def replaced(self) -> DataFrame:
-        """REPLACEMENTS."""
+        """What semantic latency and rounds need to know of REPLACEMENTS, by member and view."""
         ranked = not self.journal.where("rank is not null").isEmpty()
-        found = replacements(self.events, ranked, self.without_key is not None)
-        # What a message was called is not asked any more, and makes up most of a row.
-        found = found.drop("sender", "seq", "by_sender", "by_seq")
+        gone = self.counted.where("event = 'skip' or (event = 'purge' and place = 'delivery')")
+        kinds = {row["event"] for row in gone.select("event").distinct().collect()}
+        found = replacements(
+            self.events,
+            ranked,
+            self.without_key is not None,
+            gone.select("run", "node").distinct(),
+            skips="skip" in kinds,
+        )
+        sums = semantic_sums() if "semantic" in self._asked else []
+        sums += rounds_sums(self._options.round_ms) if "rounds" in self._asked else []
+        found = self.clocked(found).groupBy("run", "node", "view").agg(*sums)
         return self._keep_if_shared(found, "semantic", "rounds")
 
     @cached_property
     def retained(self) -> DataFrame:
         """RETAINED, of those members whose journals are there."""
-        there = self.lived.where("recorded").select("run", "node").distinct()
         events = with_facts(self.events, self.facts, "group_reliable")
-        events = events.join(F.broadcast(there), ["run", "node"], "left_semi")
+        if not all(one.one_order for one in self.facts.values()):
+            there = self.lived.where("recorded").select("run", "node").distinct()
+            events = events.join(F.broadcast(there), ["run", "node"], "left_semi")
         buffers = "occupancy" if "occupancy" in self._asked else "series"
         return self._keep_if_shared(retained(events), buffers, "stability")
 
@@ -169,7 +185,9 @@ class Analysis:
         self._check_windows()
         window_s = self._options.window_s
         moved = moves(self.events, self.retained, self.lived, window_s)
-        found = series(with_facts(moved, self.facts, *_SPAN), window_s)
+        names = buffer_names_of(self.names)
+        moved = self._with_member_facts(moved, names, "buffer_id", *_SPAN)
+        found = series(moved, names, window_s)
         return self._keep_if_shared(found, "occupancy", "series")
 
     def _check_windows(self) -> None:
@@ -190,18 +208,24 @@ class Analysis:
         found = receivers(events, self.lived, self.without_key)
         return self._keep_if_shared(found, "receivers", "atomicity")
 
-    @property
-    def round_ms(self) -> float:
-        """How long a round is."""
-        return self._options.round_ms
+    @cached_property
+    def spanned_retained(self) -> DataFrame:
+        """RETAINED, with the span and whether its run has one clock."""
+        return self._with_member_facts(self.retained, self.names, "member", "one_order", *_SPAN)
 
     def clocked(self, frame: DataFrame) -> DataFrame:
         """A frame with whether its run has one clock."""
         return with_facts(frame, self.facts, "one_order")
 
-    def spanned(self, frame: DataFrame) -> DataFrame:
-        """A frame with the span that is measured."""
-        return with_facts(frame, self.facts, *_SPAN)
+    def _with_member_facts(
+        self, frame: DataFrame, names: DataFrame, number: str, *facts: str
+    ) -> DataFrame:
+        """A frame that has numbers for names (`members`), with facts of their runs."""
+        told = {tuple(getattr(one, name) for name in facts) for one in self.facts.values()}
+        if len(told) == 1:
+            return with_facts(frame, self.facts, *facts)
+        known = with_facts(names, self.facts, *facts).select(number, *facts)
+        return frame.join(F.broadcast(known), number)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         self._kept.append(frame.persist())
@@ -228,11 +252,11 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "latency": Question("from multicast until taken", lambda one: latency(one.clocked(one.events))),
     "semantic": Question(
         "from multicast until it or what replaces it was taken",
-        lambda one: semantic(one.clocked(one.replaced)),
+        lambda one: semantic(one.replaced),
     ),
     "rounds": Question(
         "for how many rounds values were outdated",
-        lambda one: rounds(one.replaced, one.round_ms),
+        lambda one: rounds(one.replaced),
     ),
     "occupancy": Question("what buffers held", lambda one: occupancy(one.series)),
     "series": Question("what buffers held, window by window", lambda one: one.series),
@@ -243,7 +267,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     ),
     "stability": Question(
         "until messages were known to be stable, and safe",
-        lambda one: stability(one.clocked(one.spanned(one.retained))),
+        lambda one: stability(one.spanned_retained, one.names),
     ),
     "repair": Question("what was asked for and sent again", lambda one: repair(one.counted)),
 }

@@ -43,14 +43,18 @@ def receivers(events: DataFrame, lived: DataFrame, without_key: DataFrame | None
 
 
 def _messages(events: DataFrame) -> DataFrame:
-    """One row for each message: what it is about, when it was multicast, how many delivered it."""
+    """One row for each message: what it is about, when it was multicast, how many delivered it.
+
+    `key` is a hash of it: of numbers Spark keeps the largest without sorting, of names not.
+    """
     sent = F.col("event") == "multicast"
+    key = F.when(F.col("key").isNotNull(), F.xxhash64("key"))
     return (
         events.where("event in ('multicast', 'deliver')")
         .groupBy("run", "sender", "seq", "since_ns", "until_ns", "k", "deliver_own")
         .agg(
             F.count_if(~sent).cast("int").alias("receivers"),
-            F.max("key").alias("key"),
+            F.max(key).alias("key"),
             F.max("rank").alias("rank"),
             F.min(F.when(sent, F.col("time_ns"))).alias("sent_at_ns"),
             F.max(F.when(sent, F.col("view"))).alias("view"),

@@ -25,16 +25,30 @@ REPLACEMENTS: Final = (
 )
 
 
-def replacements(events: DataFrame, ranked: bool = True, follow_covers: bool = False) -> DataFrame:
+def replacements(
+    events: DataFrame,
+    ranked: bool = True,
+    follow_covers: bool = False,
+    replacing: DataFrame | None = None,
+    skips: bool = True,
+) -> DataFrame:
     """Events (with the span), one row for each member and message that is accounted for there.
 
     Measured is what was multicast, and delivered, purged or skipped, within the span. `made_up_ns`
     is null where nothing made up for the message within it. `values_behind` counts the values of
-    the key that came after this one, up to the one that was delivered. `ranked`: there may be
-    messages with ranks; it costs less if there are none. Schema REPLACEMENTS.
+    the key that came after this one, up to the one that was delivered. Schema REPLACEMENTS.
+
+    The rest costs less where there is little of it. `ranked`: there may be messages with ranks.
+    `replacing`: the members (run, node) that may have purged or skipped anything, if that is known.
+    `skips`: there may be skipped messages.
     """
-    rows = _accounted(events)
-    found = _by_rank(rows) if ranked else _by_seq(rows)
+    rows = _accounted(events, skips)
+    if ranked:
+        found = _by_rank(rows)
+    elif follow_covers or replacing is None:
+        found = _by_seq(rows)
+    else:
+        found = _where_replaced(rows, replacing)
     keyed = F.col("key").isNotNull()
     found = declared(found.withColumn("keyed", keyed), REPLACEMENTS)
     if follow_covers:
@@ -47,7 +61,22 @@ def covers_without_key(events: DataFrame) -> DataFrame:
     return events.where("event = 'multicast' and key is null and size(obsoletes) > 0")
 
 
-def _accounted(events: DataFrame) -> DataFrame:
+def _where_replaced(rows: DataFrame, replacing: DataFrame) -> DataFrame:
+    """What has no key, and what is at members that delivered everything, made up for itself."""
+    some = replacing.withColumn("some", F.lit(True))
+    rows = rows.join(F.broadcast(some), ["run", "node"], "left")
+    chained = F.coalesce("some", F.lit(False)) & F.col("key").isNotNull()
+    delivered = F.col("delivered")
+    alone = rows.where(~chained).select(
+        "*",
+        F.when(delivered, F.col("time_ns")).alias("made_up_ns"),
+        F.when(delivered, F.col("sent_ns")).alias("made_up_sent_ns"),
+        F.when(delivered, F.lit(0).cast("long")).alias("values_behind"),
+    )
+    return _by_seq(rows.where(chained)).drop("place").unionByName(alone)
+
+
+def _accounted(events: DataFrame, skips: bool = True) -> DataFrame:
     """Deliveries, purges and skips, with key, rank and time of sending.
 
     A skipped message never was here, so that what it was about is looked up where it was sent.
@@ -59,12 +88,14 @@ def _accounted(events: DataFrame) -> DataFrame:
     ]  # fmt: skip
     here = events.where("event = 'deliver' or (event = 'purge' and where = 'delivery')")
     here = here.withColumn("delivered", F.col("event") == "deliver")
-    sent = events.where("event = 'multicast'").select(
-        "run", "sender", "seq", "key", "rank", "sent_ns"
-    )
-    skips = events.where("event = 'skip'").drop("key", "rank", "sent_ns")
-    skips = skips.join(sent, ["run", "sender", "seq"]).withColumn("delivered", F.lit(False))
-    rows = here.select(*columns, "delivered").unionByName(skips.select(*columns, "delivered"))
+    rows = here.select(*columns, "delivered")
+    if skips:
+        sent = events.where("event = 'multicast'").select(
+            "run", "sender", "seq", "key", "rank", "sent_ns"
+        )
+        gone = events.where("event = 'skip'").drop("key", "rank", "sent_ns")
+        gone = gone.join(sent, ["run", "sender", "seq"]).withColumn("delivered", F.lit(False))
+        rows = rows.unionByName(gone.select(*columns, "delivered"))
     return rows.where("sent_ns >= since_ns and sent_ns < until_ns")
 
 

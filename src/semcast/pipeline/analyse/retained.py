@@ -10,10 +10,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from semcast.pipeline.analyse.members import member_number
 from semcast.pipeline.analyse.schema import declared
 
 RETAINED: Final = (
-    "run string, node string, view long, sender string, seq long, size long, kept boolean, "
+    "member long, view long, own boolean, kept boolean, message long, size long, "
     "sent_ns long, entered_ns long, entered_lsn long, stable_ns long, stable_lsn long, "
     "safe_ns long, purged_ns long, purged_lsn long, cover long"
 )
@@ -24,22 +25,27 @@ _PURGE: Final = "event = 'purge' and where = 'retransmit'"
 def retained(events: DataFrame) -> DataFrame:
     """Events (with group_reliable), one row for each member and message it had; schema RETAINED.
 
-    `kept` is false for messages that the member received and does not keep for others; `cover` is
-    a hash of the message that one was purged for.
+    `own` are the messages that the member multicast. `kept` is false for those that it received
+    and does not keep for others; `message` and `cover` are hashes, of the message and of what it
+    was purged for; `member` is as in `members`.
     """
     told = F.col("event").isin("stable", "safe")
     kind = F.when(told, 0).when(F.expr(_PURGE), 1).otherwise(2)
     cover = F.when(F.col("event") == "purge", F.xxhash64("by_sender", "by_seq"))
+    own = F.col("node") == F.col("sender")
     rows = events.where(told | F.expr(_ENTRY) | F.expr(_PURGE)).select(
-        "run", "node", "view", "sender", "seq", "size", "sent_ns", "time_ns", "lsn", "event",
-        "group_reliable", kind.alias("kind"), cover.alias("cover"),
+        F.xxhash64("run", "node", "sender").alias("stream"), member_number().alias("member"),
+        "view", "seq", "size", "sent_ns", "time_ns", "lsn", own.alias("own"),
+        (F.col("group_reliable") | own).alias("kept"), F.xxhash64("sender", "seq").alias("message"),
+        (F.col("event") == "stable").alias("stable"), (F.col("event") == "safe").alias("safe"),
+        kind.alias("kind"), cover.alias("cover"),
     )  # fmt: skip
     # At one number: first what is told of it, then its purge, then the message itself.
-    stream = Window.partitionBy("run", "node", "sender").orderBy(F.desc("seq"), "kind")
+    stream = Window.partitionBy("stream").orderBy(F.desc("seq"), "kind")
     before = stream.rowsBetween(Window.unboundedPreceding, 0)
 
     def told_first(event: str, name: str) -> Column:
-        return F.min(F.when(F.col("event") == event, F.col(name))).over(before)
+        return F.min(F.when(F.col(event), F.col(name))).over(before)
 
     def of_purge(name: str) -> Column:
         """Of the row before, if that is the purge of this message."""
@@ -58,6 +64,4 @@ def retained(events: DataFrame) -> DataFrame:
     found = found.drop("cover").withColumnsRenamed(
         {"time_ns": "entered_ns", "lsn": "entered_lsn", "purged_for": "cover"}
     )
-    kept = F.col("group_reliable") | (F.col("node") == F.col("sender"))
-    found = found.withColumn("kept", kept)
     return declared(found, RETAINED)

@@ -8,7 +8,7 @@ clock alone, so that clocks need not agree.
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from semcast.pipeline.analyse.percentiles import ACCURACY, SHARES
@@ -25,30 +25,35 @@ ROUNDS: Final = (
 )
 
 
-def rounds(replaced: DataFrame, round_ms: float = ROUND_MS) -> DataFrame:
-    """From REPLACEMENTS, one row for each member and view; schema ROUNDS.
+def rounds_sums(round_ms: float = ROUND_MS) -> list[Column]:
+    """Aggregates of REPLACEMENTS, by member and view, that `rounds` needs.
 
     Only messages with a key count, which are values of something: the others never get outdated.
     """
     round_ns = max(1, round(round_ms * 1e6))
-    late = F.expr(f"made_up_sent_ns div {round_ns} - sent_ns div {round_ns}")
-    known = replaced.where("keyed and made_up_ns is not null")
-    known = known.withColumn("late", F.greatest(late, F.lit(0)))
-    found = known.groupBy("run", "node", "view").agg(
+    raw = F.expr(f"made_up_sent_ns div {round_ns} - sent_ns div {round_ns}")
+    known = F.col("keyed") & F.col("made_up_ns").isNotNull()
+    late = F.when(known, F.greatest(raw, F.lit(0)))
+    behind = F.when(known, F.col("values_behind"))
+    return [
         F.lit(round_ms).alias("round_ms"),
-        F.count("*").alias("updates"),
-        F.count_if(F.col("late") == 0).alias("same"),
-        F.count_if(F.col("late") <= _WITHIN).alias("within"),
-        F.avg("late").alias("rounds_mean"),
-        F.percentile_approx("late", list(SHARES.values()), ACCURACY).alias("shares"),
-        F.max("late").alias("rounds_max"),
-        F.avg("values_behind").alias("values_behind_mean"),
-        F.max("values_behind").alias("values_behind_max"),
-    )
+        F.count(late).alias("updates"),
+        F.count_if(late == 0).alias("same"),
+        F.count_if(late <= _WITHIN).alias("within"),
+        F.avg(late).alias("rounds_mean"),
+        F.percentile_approx(late, list(SHARES.values()), ACCURACY).alias("rounds_shares"),
+        F.max(late).alias("rounds_max"),
+        F.avg(behind).alias("values_behind_mean"),
+        F.max(behind).alias("values_behind_max"),
+    ]
+
+
+def rounds(sums: DataFrame) -> DataFrame:
+    """From `rounds_sums`, one row for each member and view that had any; schema ROUNDS."""
     percentiles = {
-        f"rounds_{name}": F.get(F.col("shares"), F.lit(at)) for at, name in enumerate(SHARES)
+        f"rounds_{name}": F.get(F.col("rounds_shares"), F.lit(at)) for at, name in enumerate(SHARES)
     }
-    found = found.withColumns(
+    found = sums.where("updates > 0").withColumns(
         percentiles
         | {
             "same_round_share": share_of(F.col("same"), F.col("updates")),

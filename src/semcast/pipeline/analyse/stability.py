@@ -18,29 +18,28 @@ STABILITY: Final = (
 )
 
 
-def stability(kept: DataFrame) -> DataFrame:
-    """From RETAINED (with the span and one_order); schema STABILITY.
+def stability(kept: DataFrame, names: DataFrame) -> DataFrame:
+    """From RETAINED (with the span and one_order) and NAMES; schema STABILITY.
 
     One row for each member, view, and whether the messages are its `own`, so that one clock says
     both ends. `messages` were multicast in the measured span; `stable` of them, and `safe`, were
     known to be so within it.
     """
     sent = kept.where("sent_ns >= since_ns and sent_ns < until_ns")
-    own = F.col("node") == F.col("sender")
     lag = {
         name: F.when(
             F.col(f"{name}_ns") < F.col("until_ns"), F.col(f"{name}_ns") - F.col("sent_ns")
         )
         for name in ("stable", "safe")
     }
-    found = sent.groupBy("run", "node", "view", own.alias("own")).agg(
+    found = sent.groupBy("member", "view", "own").agg(
         F.first("one_order").alias("one_order"),
         F.count("*").alias("messages"),
         *[F.count(value).alias(name) for name, value in lag.items()],
         *[F.max(value).alias(f"{name}_max_ns") for name, value in lag.items()],
         *[percentiles_of(value, f"{name}_shares") for name, value in lag.items()],
     )
-    found = found.select(
+    found = found.join(F.broadcast(names), "member").select(
         "*",
         (F.col("one_order") | F.col("own")).alias("one_clock"),
         *in_ms("stable_shares", "stable_max_ns", "stable_lag"),

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 Batch: TypeAlias = Any
 Table: TypeAlias = Any

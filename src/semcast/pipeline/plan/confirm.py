@@ -9,9 +9,9 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from semcast.errors import PipelineError
 from semcast.pipeline.plan.streams import Stream
@@ -138,8 +138,8 @@ class Bench:
         cells = cells_of([self._point(stream, size) for stream, size in new], [1])
         rows: dict[str, Row] = {}
 
-        def store(results: DataFrame) -> None:
-            rows.update({row.cell: row for row in results.collect()})
+        def store(results: Any) -> None:
+            rows.update({row["cell"]: Row(**row) for row in results.to_pylist()})
 
         run_cells(self.spark, cells, store)
         for (stream, size), cell in zip(new, cells, strict=True):

@@ -1,10 +1,10 @@
-"""A whole plan: rows of a trace and a receiver in; forecast, confirmation and settings out."""
+"""A whole plan: a trace and a receiver in; forecast, confirmation and settings out."""
 
 import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,9 +14,12 @@ from semcast.obsolescence import K_MAX
 from semcast.pipeline.plan.confirm import Confirmed, Trial, confirm
 from semcast.pipeline.plan.forecast import Demand, Forecast, forecast, smallest_k, within_reach
 from semcast.pipeline.plan.streams import Cut, write_streams
+from semcast.pipeline.profile.find import Files, Found
 from semcast.pipeline.profile.kernel import Question
 from semcast.pipeline.profile.run import profile_rows
+from semcast.pipeline.profile.source import open_stream
 from semcast.pipeline.profile.summary import TrafficProfile
+from semcast.pipeline.progress import run_job
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ class Wish:
     receiver: Receiver
     seeds: int = 10
     blocked_share_max: float = 0.01
+
+
+def plan_found(spark: SparkSession, found: Found, wish: Wish, work: Path | None = None) -> Plan:
+    """Plan for what `find_stream` found: files, a trace in a lake, or a journal."""
+    stream = open_stream(spark, found)
+    name = found.files[0].stem if isinstance(found, Files) else found.name
+    plan = plan_rows(spark, stream.rows, name, wish, work)
+    if stream.by_number is None:
+        return plan
+    by_number = run_job(spark, "count", stream.by_number.count)
+    return replace(plan, profile=replace(plan.profile, by_number=by_number))
 
 
 def plan_rows(

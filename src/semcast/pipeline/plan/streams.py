@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pyarrow.compute as pc  # type: ignore[import-untyped]
-import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
@@ -65,13 +65,20 @@ def draws(cut: Cut, messages: int, seeds: int, seed: int = 1) -> list[tuple[int,
     return found
 
 
-def drawn(rows: DataFrame, choice: DataFrame, cut: Cut) -> DataFrame:
-    """Rows of a trace (`ingest.read.ROWS_SCHEMA`) and `DRAWS` in, `STREAMS` in order out."""
+def drawn(rows: DataFrame, choice: DataFrame, cut: Cut, rows_max: int | None = None) -> DataFrame:
+    """Rows of a trace (`ingest.read.ROWS_SCHEMA`) and `DRAWS` in, `STREAMS` in order out.
+
+    With `rows_max`, no more than so many, of no particular streams.
+    """
     since_s = F.col("time_s") - F.lit(cut.first_s)
     # The last message is at the very end of the last block.
     block = F.least(F.floor(since_s / F.lit(cut.block_s)), F.lit(cut.blocks - 1))
     placed = rows.where(F.col("reason").isNull()).withColumn("block", block)
     joined = placed.join(F.broadcast(choice), "block")
+    if rows_max is not None:
+        # Before the sort: of an order Spark takes the first rows in memory, with room for twice as
+        # many as may come, and a million places are a lot where a hundred rows come.
+        joined = joined.limit(rows_max)
     moved_s = since_s + (F.col("place") - F.col("block")) * F.lit(cut.block_s)
     return (
         joined.withColumn("moved_s", moved_s)
@@ -88,8 +95,13 @@ def write_streams(
     per_block = messages / cut.blocks
     if len(choice) * per_block > ROWS_MAX:
         raise InputError(f"{seeds} seeds are more than {ROWS_MAX} messages; give fewer")
-    found = drawn(rows, spark.createDataFrame(choice, DRAWS), cut).limit(2 * ROWS_MAX)
+    found = drawn(rows, spark.createDataFrame(choice, DRAWS), cut, 2 * ROWS_MAX)
     table = run_job(spark, "drawing streams", found.toArrow)
+    if table.num_rows >= 2 * ROWS_MAX:
+        raise InputError(
+            f"the blocks that were drawn are so busy that {seeds} streams of them have "
+            f"{table.num_rows:,} messages or more; give fewer seeds, or a part of the trace"
+        )
     streams = []
     for number in sorted({stream for stream, _, _ in choice}):
         blocks = sum(stream == number for stream, _, _ in choice)

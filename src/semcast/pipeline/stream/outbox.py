@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from semcast.errors import InputError
 from semcast.pipeline.stream.segment import write_whole

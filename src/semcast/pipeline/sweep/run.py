@@ -1,18 +1,21 @@
 """A whole sweep: cells and a folder in, results as Parquet in that folder out.
 
-Cells go to Spark in chunks, and what a chunk computed is committed when it ends: interrupted,
-killed or out of power, a sweep loses a chunk at most, and the next one begins where it was. Each
-task gets cells for a second or two, as the cells before them took, because a task costs about
-75 ms of its own whatever it does.
+Cells go to Spark in chunks, two at a time, so that no core waits for the last task of a chunk. What
+a chunk computed comes back and is written as one file when it ends: interrupted, killed or out of
+power, a sweep loses two chunks at most, and the next one begins where it was. Each task gets cells
+for a second, as the cells before them took, because a task costs some time of its own.
 """
 
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+import pyarrow.parquet as pq
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
 from semcast.errors import InputError
@@ -21,9 +24,10 @@ from semcast.pipeline.progress import run_job
 from semcast.pipeline.sweep.cells import Cell
 from semcast.pipeline.sweep.stages import CELLS, RESULTS, missing, row_of, settled, simulated
 
-TASK_S: Final = 1.5
+TASK_S: Final = 1.0
 CELLS_PER_TASK_MAX: Final = 1000
-TASKS_PER_CORE: Final = 16  # in a chunk: what its last tasks leave idle is then little
+TASKS_PER_CORE: Final = 8  # in a chunk
+CHUNKS_AT_ONCE: Final = 2
 CORES_UNKNOWN: Final = 8
 RESULTS_FOLDER: Final = "results"
 JOURNALS_FOLDER: Final = "journals"
@@ -81,10 +85,12 @@ def run_sweep(
     left = _left(spark, cells, folder, journals)
     where = folder.journals.resolve() if journals else None
 
-    def store(results: DataFrame) -> None:
-        # A folder for each chunk: jobs that append to one folder at once take away each other's
-        # unfinished files.
-        results.write.parquet(str(folder.results.resolve() / uuid.uuid4().hex))
+    def store(results: Any) -> None:
+        name = uuid.uuid4().hex
+        # Spark, and whoever looks for results, passes over names that begin with a dot.
+        unfinished = folder.results / f".{name}.unfinished"
+        pq.write_table(results, unfinished)
+        unfinished.replace(folder.results / f"{name}.parquet")
 
     run_cells(spark, left, store, where, watch)
     return len(left)
@@ -93,42 +99,96 @@ def run_sweep(
 def run_cells(
     spark: SparkSession,
     cells: Sequence[Cell],
-    store: Callable[[DataFrame], None],
+    store: Callable[[Any], None],
     journals: Path | None = None,
     watch: Watcher | None = None,
 ) -> None:
-    """Simulate the cells, chunk by chunk; `store` gets the results of each as a DataFrame."""
-    # Names are digests, so this order mixes quick and slow points: all tasks take about as long.
-    ordered = sorted(cells, key=lambda cell: cell.cell)
-    cores = cores_of(spark)
-    done, per_task, chunk = 0, 1, 2 * cores
-    while done < len(ordered):
-        part = ordered[done : done + chunk]
-        label = f"cells {done + 1} to {done + len(part)} of {len(ordered)}"
-        took_s = _run_chunk(spark, part, per_task, store, journals, label)
-        done += len(part)
-        if watch is not None:
-            watch(done, len(ordered))
-        per_task = max(1, min(CELLS_PER_TASK_MAX, round(TASK_S / max(took_s, 1e-6))))
-        chunk = per_task * cores * TASKS_PER_CORE
+    """Simulate the cells, chunk by chunk; `store` gets the results of each as an Arrow table.
+
+    It is called by one thread at a time.
+    """
+    if cells:
+        chunks = _Chunks(spark, cells, store, journals, watch)
+        run_job(spark, f"{len(cells)} cells", chunks.run)
 
 
-def _run_chunk(
-    spark: SparkSession,
-    cells: Sequence[Cell],
-    per_task: int,
-    store: Callable[[DataFrame], None],
-    journals: Path | None,
-    label: str,
-) -> float:
-    """Run one job; returns how long a cell took in the mean."""
-    rows = [row_of(cell, at // per_task) for at, cell in enumerate(cells)]
-    tasks = (len(rows) + per_task - 1) // per_task
-    times = Observation()
-    results = simulated(spark.createDataFrame(rows, CELLS), tasks, journals)
-    watched = results.observe(times, F.avg("took_s").alias("took_s"))
-    run_job(spark, label, lambda: store(watched))
-    return float(times.get["took_s"])
+class _Chunks:
+    """The chunks of one sweep. Each thread takes one after the other, until none is left."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        cells: Sequence[Cell],
+        store: Callable[[Any], None],
+        journals: Path | None,
+        watch: Watcher | None,
+    ) -> None:
+        self._spark: Final = spark
+        # Names are digests, so this order mixes quick and slow points: tasks take about as long.
+        self._cells: Final = sorted(cells, key=lambda cell: cell.cell)
+        self._store: Final = store
+        self._journals: Final = journals
+        self._watch: Final = watch
+        self._cores: Final = cores_of(spark)
+        self._lock: Final = threading.Lock()
+        self._taken = 0
+        self._done = 0
+        # How long a cell takes, as the last chunk went.
+        self._cell_s: float | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run all of them; the first error is raised when everything has stopped."""
+        threads = [
+            InheritableThread(target=self._work, session=self._spark, daemon=True)
+            for _ in range(CHUNKS_AT_ONCE)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        try:
+            while (taken := self._take()) is not None:
+                self._keep(self._run_chunk(*taken))
+        except BaseException as error:  # it is raised again where the sweep was asked for
+            with self._lock:
+                self._error = self._error or error
+
+    def _take(self) -> tuple[Sequence[Cell], int] | None:
+        """The next cells, and how many of them make a task; None if there are no more."""
+        with self._lock:
+            left = len(self._cells) - self._taken
+            if not left or self._error is not None:
+                return None
+            per_task, chunk = 1, self._cores
+            if self._cell_s is not None:
+                per_task = round(TASK_S / max(self._cell_s, 1e-6))
+                # In the end tasks are small, so that all cores end together.
+                per_task = min(per_task, CELLS_PER_TASK_MAX, left // (4 * self._cores))
+                per_task = max(1, per_task)
+                chunk = per_task * self._cores * TASKS_PER_CORE
+            part = self._cells[self._taken : self._taken + chunk]
+            self._taken += len(part)
+            return part, per_task
+
+    def _run_chunk(self, cells: Sequence[Cell], per_task: int) -> Any:
+        """The results of these cells, as a table."""
+        rows = [row_of(cell, at // per_task) for at, cell in enumerate(cells)]
+        tasks = (len(rows) + per_task - 1) // per_task
+        frame = self._spark.createDataFrame(rows, CELLS)
+        return simulated(frame, tasks, self._journals).toArrow()
+
+    def _keep(self, results: Any) -> None:
+        with self._lock:
+            self._store(results)
+            self._done += results.num_rows
+            self._cell_s = sum(results["took_s"].to_pylist()) / max(1, results.num_rows)
+            if self._watch is not None:
+                self._watch(self._done, len(self._cells))
 
 
 def _left(spark: SparkSession, cells: Sequence[Cell], folder: Folder, journals: bool) -> list[Cell]:

@@ -12,8 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.check.relation import NEVER
+from semcast.pipeline.verify.columns import Columns
 from semcast.pipeline.verify.facts import Facts, source_of
 from semcast.pipeline.verify.frames import (
+    BY_NODE,
     MULTICAST,
     PURGE_DELIVERY,
     PURGE_OTHER,
@@ -21,7 +23,7 @@ from semcast.pipeline.verify.frames import (
     SKIP,
     Frames,
 )
-from semcast.pipeline.verify.kernel import Columns, judge
+from semcast.pipeline.verify.kernel import judge
 from semcast.pipeline.verify.sent import Sent
 
 _KINDS: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER, SKIP)
@@ -36,10 +38,13 @@ _ITSELF: Final = f"kind = {SKIP} and sid = bsid and seq = bseq"
 
 def cover_faults(frames: Frames, name: str, precedence: int) -> DataFrame:
     """Stage: every purge and skip for a cover that was not there or covers something else."""
-    about = frames.by_node.where(f"kind in {_KINDS} and bsid >= 0").withColumn(
-        "itself", F.expr(_ITSELF)
-    )
-    bad = bad_pairs(frames, about.groupBy(*_PAIR).agg(F.min("at").alias("at")))
+    steps = frames.steps(*_KINDS, covers=True).where("bsid >= 0")
+    about = steps.withColumn("itself", F.expr(_ITSELF))
+    bad = frames.keep(bad_pairs(frames, about.groupBy(*_PAIR).agg(F.min("at").alias("at"))))
+    if bad.isEmpty():
+        # As it should be; then nobody need look for the events.
+        none = frames.found(BY_NODE).where(F.lit(False))
+        return none.drop("run_no", "n", "key", "place")
     one_order = F.col("run_no").isin(
         [no for no, run in enumerate(frames.facts.runs) if run.header.one_order]
     )
@@ -60,13 +65,17 @@ def bad_pairs(frames: Frames, pairs: DataFrame) -> DataFrame:
         asked = asked.join(ranks, ["sid", "seq"], "left")
     else:
         asked = asked.selectExpr("*", "cast(null as string) as key", "cast(null as bigint) as rank")
-    told = frames.by_sender.where(f"kind = {MULTICAST}").select(
+    told = frames.with_chains(frames.steps(MULTICAST)).select(
         F.col("sid").alias("cid"), F.lit(False).alias("asks"), "at", "run_no", "sid", "seq",
         F.lit(-1).alias("bsid"), F.lit(-1).cast("bigint").alias("bseq"),
         F.lit(False).alias("itself"), "obsoletes", "chain_at", "key", "rank",
     )  # fmt: skip
     rows = told.unionByName(asked).repartition("cid").sortWithinPartitions("cid", "asks", "at")
-    return judge(rows, "cid", partial(CoversKernel, frames.facts), _BAD)
+    return judge(rows, "cid", partial(_kernels, frames.facts), _BAD)
+
+
+def _kernels(facts: Facts, cid: int) -> "list[CoversKernel]":
+    return [CoversKernel(facts, cid)]
 
 
 @final
@@ -84,18 +93,19 @@ class CoversKernel:
 
     def feed(self, rows: Columns) -> None:
         """Learn what was multicast, then answer."""
-        for row in range(len(rows["asks"])):
-            if rows["asks"][row]:
-                self._ask(rows, row)
-            else:
-                self._sent.add(
-                    rows["seq"][row],
-                    rows["at"][row],
-                    rows["obsoletes"][row],
-                    rows["key"][row],
-                    rows["rank"][row],
-                    rows["chain_at"][row],
-                )
+        asks = rows["asks"]
+        first = asks.index(True) if True in asks else len(asks)
+        if first:
+            self._learn(rows.slice(0, first))
+        for row in range(first, len(asks)):
+            self._ask(rows, row)
+
+    def _learn(self, rows: Columns) -> None:
+        if self._sent.add_many(rows):
+            return
+        names = ("seq", "at", "obsoletes", "key", "rank", "chain_at")
+        for row in zip(*(rows[name] for name in names), strict=True):
+            self._sent.add(*row)
 
     def end(self) -> None:
         """Everything was said."""
@@ -123,7 +133,7 @@ class CoversKernel:
 
 
 def _described(frames: Frames, found: DataFrame, name: str, precedence: int) -> DataFrame:
-    """Stage: numbers back to names, and a sentence (schema `accounting.FAULTS`)."""
+    """Stage: numbers back to names, and a sentence (the first columns of `kernel.FOUND`)."""
     nodes = F.broadcast(frames.nodes.select("nid", "run", "node"))
     senders = frames.senders.select("sid", "sender")
     covers = F.broadcast(senders.toDF("bsid", "by_sender"))

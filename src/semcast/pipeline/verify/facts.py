@@ -68,6 +68,8 @@ class Facts:
     # Whether anything was multicast with a rank, and in which runs covers are of other senders.
     ranked: bool = False
     crossing: frozenset[int] = frozenset()
+    # Where the last event of all runs stands; NEVER if some have a place below 0.
+    at_max: int = 0
 
     def message(self, sid: int, seq: int) -> MessageId:
         """A message by the number of its sender."""
@@ -79,14 +81,17 @@ def facts_of(
 ) -> Facts:
     """Number everything, run by run."""
     by_run: dict[str, list[Seen]] = {run: [] for run in headers}
+    at_max = 0
     for one in seen:
         by_run[one.run].append(one)
+        at_max = max(at_max, one.last_at if one.first_at >= 0 else NEVER)
     runs = [_run_facts(headers[run], by_run[run]) for run in sorted(headers)]
     numbers = {run.header.run: number for number, run in enumerate(runs)}
     return Facts(
         runs,
         [(number, n) for number, run in enumerate(runs) for n in range(len(run.nodes))],
         sorted((numbers[run], name) for run, name in senders),
+        at_max=at_max,
     )
 
 

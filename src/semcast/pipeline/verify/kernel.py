@@ -1,47 +1,59 @@
 """Kernels: rows that Spark has sorted in, findings out, one group of rows after the other.
 
-A kernel judges one group (one sender, one node) and sees its rows in order, batch by batch, so that
-a task needs no more memory than the kernel's own state. Knows nothing of the properties.
+A kernel judges one property of one group (one sender, one node) and sees its rows in order, batch
+by batch, so that a task needs no more memory than the kernels' own state. All kernels of a group
+are fed the same batches: rows are sorted and brought to Python once. Most batches are as they
+should be, which NumPy can tell of all rows at once; only the others are looked at row by row.
+Knows nothing of the properties.
 """
 
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import Any, Final, Protocol
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StructType
 
 from semcast.journal.schema import require_pyarrow
+from semcast.pipeline.verify.columns import Columns
 
 # What a property gives: one row for each broken promise, as check.Violation has it.
 VIOLATIONS: Final = (
     "run string, property string, node string, "
     "messages array<struct<sender: string, seq: bigint>>, at_ns bigint, text string"
 )
-Columns: TypeAlias = dict[str, list[Any]]
+# What kernels give: violations, and for some properties more, null for the others.
+# Of a fault in the books: the event, and what comes first if it has several faults.
+# Of a ranked message: its key, the node, and where in the key's order; without a property such a
+# row says what a node has.
+FOUND: Final = (
+    f"{VIOLATIONS}, nid int, at bigint, precedence int, run_no int, n int, `key` string, "
+    "place struct<rank: bigint, source: bigint, life: bigint, seq: bigint>"
+)
 _FLUSH_ROWS: Final = 10_000
-_CHUNK_BITS: Final = 12
 
 
 class Kernel(Protocol):
-    """Judges one group; `found` are rows of its output, taken away from time to time."""
+    """Judges one group; `found` are rows (the first columns of `FOUND`), taken now and then."""
 
     found: list[tuple[Any, ...]]
 
     def feed(self, rows: Columns) -> None:
-        """Some more rows of the group, as columns."""
+        """Some more rows of the group."""
 
     def end(self) -> None:
         """That was all."""
 
 
-def judge(
-    frame: DataFrame, group: str, make: Callable[[int], Kernel], schema: str = VIOLATIONS
-) -> DataFrame:
+# All kernels that a group, called by its number, is to be judged by.
+Makers = Callable[[int], Sequence[Kernel]]
+
+
+def judge(frame: DataFrame, group: str, make: Makers, schema: str = FOUND) -> DataFrame:
     """Stage: a frame in which the rows of a group stand together and in order; what kernels found.
 
     `group` is a column of numbers.
@@ -67,11 +79,12 @@ def _with_empty_lists(frame: DataFrame) -> DataFrame:
 
 
 def _judge_batches(
-    batches: Iterator[Any], group: str, make: Callable[[int], Kernel], arrow_schema: Any
+    batches: Iterator[Any], group: str, make: Makers, arrow_schema: Any
 ) -> Iterator[Any]:
     pyarrow = require_pyarrow()
+    width = len(arrow_schema)
     for rows in feed_all(batches, group, make):
-        columns = zip(*rows, strict=True)
+        columns = zip(*(row + (None,) * (width - len(row)) for row in rows), strict=True)
         arrays = [
             pyarrow.array(column, field.type)
             for column, field in zip(columns, arrow_schema, strict=True)
@@ -79,87 +92,41 @@ def _judge_batches(
         yield pyarrow.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
-def feed_all(
-    batches: Iterator[Any], group: str, make: Callable[[int], Kernel]
-) -> Iterator[list[tuple[Any, ...]]]:
-    """Feed every group to a kernel of its own; what they find, some rows at a time."""
+def feed_all(batches: Iterator[Any], group: str, make: Makers) -> Iterator[list[tuple[Any, ...]]]:
+    """Feed every group to kernels of its own; what they find, some rows at a time."""
     current = None
-    kernel: Kernel | None = None
+    kernels: Sequence[Kernel] = ()
     found: list[tuple[Any, ...]] = []
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        columns = {name: _as_list(batch.column(at)) for at, name in enumerate(batch.schema.names)}
-        for first, last in pairwise(_edges(batch.column(group))):
-            number = columns[group][first]
-            if kernel is None or number != current:
-                if kernel is not None:
-                    kernel.end()
+        numbers = batch.column(group).to_numpy(zero_copy_only=False)
+        for first, last in pairwise(_edges(numbers)):
+            number = int(numbers[first])
+            if number != current:
+                _end(kernels, found)
+                current, kernels = number, make(number)
+            if kernels:
+                rows = Columns(batch.slice(first, last - first))
+                for kernel in kernels:
+                    kernel.feed(rows)
                     found += kernel.found
-                current, kernel = number, make(number)
-            if last - first == batch.num_rows:
-                kernel.feed(columns)
-            else:
-                kernel.feed({name: column[first:last] for name, column in columns.items()})
-            found += kernel.found
-            kernel.found = []
+                    kernel.found = []
             if len(found) >= _FLUSH_ROWS:
                 yield found
                 found = []
-    if kernel is not None:
-        kernel.end()
-        found += kernel.found
+    _end(kernels, found)
     if found:
         yield found
 
 
-def _edges(column: Any) -> list[int]:
+def _end(kernels: Sequence[Kernel], found: list[tuple[Any, ...]]) -> None:
+    for kernel in kernels:
+        kernel.end()
+        found += kernel.found
+
+
+def _edges(numbers: Any) -> list[int]:
     """Where groups begin, and the end."""
-    import numpy
-
-    numbers = column.to_numpy(zero_copy_only=False)
-    inner = numpy.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    inner = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     return [0, *inner.tolist(), len(numbers)]
-
-
-def _as_list(column: Any) -> list[Any]:
-    if column.null_count == len(column):
-        return [None] * len(column)
-    if column.null_count == 0 and str(column.type).startswith("int"):
-        return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
-    return column.to_pylist()  # type: ignore[no-any-return]
-
-
-@final
-class SeqTable:
-    """A number for each seq, -1 where none was set. Eight bytes each where seqs are dense."""
-
-    def __init__(self) -> None:
-        self._chunks: Final[dict[int, array[int]]] = {}
-
-    def __getitem__(self, seq: int) -> int:
-        chunk = self._chunks.get(seq >> _CHUNK_BITS)
-        return -1 if chunk is None else chunk[seq & ((1 << _CHUNK_BITS) - 1)]
-
-    def __setitem__(self, seq: int, value: int) -> None:
-        chunk = self._chunks.get(seq >> _CHUNK_BITS)
-        if chunk is None:
-            chunk = self._chunks[seq >> _CHUNK_BITS] = array("q", [-1]) * (1 << _CHUNK_BITS)
-        chunk[seq & ((1 << _CHUNK_BITS) - 1)] = value
-
-
-@final
-class SeqBytes:
-    """A byte for each seq, 0 where none was set."""
-
-    def __init__(self) -> None:
-        self._chunks: Final[dict[int, bytearray]] = {}
-
-    def chunk(self, seq: int) -> bytearray:
-        """Where the byte of this seq is, at `seq & SeqBytes.MASK`."""
-        chunk = self._chunks.get(seq >> _CHUNK_BITS)
-        if chunk is None:
-            chunk = self._chunks[seq >> _CHUNK_BITS] = bytearray(1 << _CHUNK_BITS)
-        return chunk
-
-    MASK: Final = (1 << _CHUNK_BITS) - 1

@@ -1,26 +1,26 @@
 """Key Completeness, as `check.key_completeness` has it: a kernel for each sender."""
 
-from functools import partial
 from typing import Any, Final, final
 
 from pyspark.sql import DataFrame
 
 from semcast.check.key_completeness import PROPERTY as PROPERTY
 from semcast.check.relation import NEVER
+from semcast.pipeline.verify.columns import Columns
 from semcast.pipeline.verify.facts import Facts
-from semcast.pipeline.verify.frames import DELIVER, JOIN, MULTICAST, Frames
-from semcast.pipeline.verify.kernel import Columns, judge
+from semcast.pipeline.verify.frames import BY_SENDER, DELIVER, MULTICAST, Frames
 from semcast.pipeline.verify.sent import NO_STREAM, Sent, Streams
 
 
 def violations(frames: Frames) -> DataFrame:
     """Stage: what a node passed over in a stream although nothing had replaced it."""
-    rows = frames.by_sender.where(f"kind in ({MULTICAST}, {DELIVER}, {JOIN})")
-    rows = frames.only_runs(rows, lambda header: header.order == "key")
-    columns = rows.select(
-        "sid", "n", "kind", "seq", "at", "time_ns", "obsoletes", "key", "rank", "chain_at"
-    )
-    return judge(columns, "sid", partial(KeyCompletenessKernel, frames.facts))
+    return frames.violations(BY_SENDER, PROPERTY)
+
+
+def kernel(facts: Facts, sid: int) -> "KeyCompletenessKernel | None":
+    """Follows the streams of one sender."""
+    run = facts.runs[facts.senders[sid][0]]
+    return KeyCompletenessKernel(facts, sid) if run.header.order == "key" else None
 
 
 @final

@@ -1,23 +1,25 @@
 """Key Order, as `check.key_order` has it: a kernel for each sender of a run with order "key"."""
 
-from functools import partial
 from typing import Any, Final, final
 
 from pyspark.sql import DataFrame
 
 from semcast.check.key_order import PROPERTY as PROPERTY
+from semcast.pipeline.verify.columns import Columns
 from semcast.pipeline.verify.facts import Facts
-from semcast.pipeline.verify.frames import DELIVER, MULTICAST, Frames
-from semcast.pipeline.verify.kernel import Columns, judge
+from semcast.pipeline.verify.frames import BY_SENDER, DELIVER, JOIN, Frames
 from semcast.pipeline.verify.sent import NO_STREAM, Sent, Streams
 
 
 def violations(frames: Frames) -> DataFrame:
     """Stage: every delivery after one of its stream, or one that names it, multicast later."""
-    rows = frames.by_sender.where(f"kind in ({MULTICAST}, {DELIVER})")
-    rows = frames.only_runs(rows, lambda header: header.order == "key")
-    columns = rows.select("sid", "n", "kind", "seq", "at", "time_ns", "obsoletes", "key", "rank")
-    return judge(columns, "sid", partial(KeyOrderKernel, frames.facts))
+    return frames.violations(BY_SENDER, PROPERTY)
+
+
+def kernel(facts: Facts, sid: int) -> "KeyOrderKernel | None":
+    """Follows the streams of one sender."""
+    run = facts.runs[facts.senders[sid][0]]
+    return KeyOrderKernel(facts, sid) if run.header.order == "key" else None
 
 
 @final
@@ -40,6 +42,8 @@ class KeyOrderKernel:
         for at, kind in enumerate(rows["kind"]):
             if kind == DELIVER:
                 self._on_delivery(rows["n"][at], rows["seq"][at], rows["time_ns"][at])
+                continue
+            if kind == JOIN:
                 continue
             annotation = (rows["obsoletes"][at], rows["key"][at], rows["rank"][at])
             if self._sent.add(rows["seq"][at], rows["at"][at], *annotation):

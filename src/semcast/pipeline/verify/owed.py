@@ -8,45 +8,52 @@ join with the highest rank that the node has of that key decides.
 Judged at the end of a run, over its correct nodes, as `check._owed` explains.
 """
 
-from functools import partial
 from typing import Any, Final, final
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.check import agreement, fifo_completeness, sender_reliability, validity
 from semcast.check.relation import NEVER
+from semcast.pipeline.verify.columns import Columns, Longs
 from semcast.pipeline.verify.facts import Facts, nodes_in
-from semcast.pipeline.verify.frames import DELIVER, JOIN, MULTICAST, Frames
-from semcast.pipeline.verify.kernel import VIOLATIONS, Columns, judge
+from semcast.pipeline.verify.frames import BY_SENDER, DELIVER, JOIN, MULTICAST, Frames
 from semcast.pipeline.verify.sent import Order, Sent
 
-# Violations, and of ranked messages more: which key, which node, and where in the key's order.
-# Rows without a property say what a node has.
-_OWED: Final = (
-    f"{VIOLATIONS}, run_no int, n int, `key` string, "
-    "place struct<rank: bigint, source: bigint, life: bigint, seq: bigint>"
+PROPERTIES: Final = (
+    validity.PROPERTY,
+    agreement.PROPERTY,
+    sender_reliability.PROPERTY,
+    fifo_completeness.PROPERTY,
 )
 _HOLDS: Final = ("run_no", "key", "n")
 
 
-def owed(frames: Frames) -> DataFrame:
-    """Stage: the violations of all four properties (schema `VIOLATIONS`)."""
-    rows = frames.by_sender.where(f"kind in ({MULTICAST}, {DELIVER}, {JOIN})")
-    columns = rows.select("sid", "n", "kind", "seq", "at", "obsoletes", "key", "rank")
-    found = judge(columns, "sid", partial(OwedKernel, frames.facts), _OWED)
-    names = ["run", "property", "node", "messages", "at_ns", "text"]
-    if not frames.facts.ranked:
-        return found.select(*names)
-    found = found.persist()
-    has = found.where("property is null").groupBy(*_HOLDS).agg(F.max("place").alias("highest"))
-    missing = found.where("property is not null").join(has, list(_HOLDS), "left")
-    return missing.where("place is null or highest is null or highest <= place").select(*names)
+# Sets of nodes are numbers of NumPy, if there are few enough.
+_WORD: Final = 62
 
 
 def of_property(frames: Frames, name: str) -> DataFrame:
     """Stage: the violations of one of the four."""
+    found = frames.violations(BY_SENDER, name)
+    if not frames.facts.ranked:
+        return found
     return frames.once("owed", owed).where(F.col("property") == name)
+
+
+def owed(frames: Frames) -> DataFrame:
+    """Stage: the violations of all four, where there are ranks."""
+    found = frames.found(BY_SENDER)
+    has = found.where("property is null").groupBy(*_HOLDS).agg(F.max("place").alias("highest"))
+    missing = found.where(F.col("property").isin(*PROPERTIES)).join(has, list(_HOLDS), "left")
+    names = ["run", "property", "node", "messages", "at_ns", "text"]
+    return missing.where("place is null or highest is null or highest <= place").select(*names)
+
+
+def kernel(facts: Facts, sid: int) -> "OwedKernel":
+    """Says what is owed of one sender's messages."""
+    return OwedKernel(facts, sid)
 
 
 @final
@@ -57,29 +64,44 @@ class OwedKernel:
         self._run_no, self._sender = facts.senders[sid]
         self._run: Final = facts.runs[self._run_no]
         self._sent: Final = Sent(self._run, self._sender)
-        # By message: the nodes that delivered it.
-        self._delivered: Final[list[int]] = []
+        # By message: the nodes that delivered it, of all words but the first; and of that one.
+        self._delivered: list[int] = []
+        self._word: Longs = np.zeros(0, np.int64)
         self._joins: Final[dict[int, int]] = {}
         self.found: list[tuple[Any, ...]] = []
 
     def feed(self, rows: Columns) -> None:
         """Collect who delivered what."""
-        sent, delivered = self._sent, self._delivered
-        index = sent.index
-        for at, (kind, n, seq) in enumerate(zip(rows["kind"], rows["n"], rows["seq"], strict=True)):
-            if kind == DELIVER:
-                message = index[seq]
-                if message >= 0:
-                    delivered[message] |= 1 << n
-            elif kind == MULTICAST:
-                annotation = (rows["obsoletes"][at], rows["key"][at], rows["rank"][at])
-                if sent.add(seq, rows["at"][at], *annotation):
-                    delivered.append(0)
-            else:
-                self._joins.setdefault(n, seq)
+        for part in rows.parts:
+            if part.numbers("kind")[0] != MULTICAST:
+                self._take(part)
+            elif not self._sent.add_many(part):
+                for at, seq in enumerate(part["seq"]):
+                    annotation = (part["obsoletes"][at], part["key"][at], part["rank"][at])
+                    self._sent.add(seq, part["at"][at], *annotation)
+
+    def _take(self, rows: Columns) -> None:
+        """Deliveries and joins; everything was multicast before."""
+        kind, n, seq = (rows.numbers(name) for name in ("kind", "n", "seq"))
+        if not len(self._word):
+            self._word = np.zeros(len(self._sent.seqs), np.int64)
+            self._delivered = [0] * len(self._sent.seqs)
+        taken = kind == DELIVER
+        message = self._sent.index.many(seq[taken])
+        node = n[taken][message >= 0]
+        message = message[message >= 0]
+        few = node < _WORD
+        np.bitwise_or.at(self._word, message[few], np.left_shift(1, node[few]))
+        for one, at in zip(node[~few].tolist(), message[~few].tolist(), strict=True):
+            self._delivered[at] |= 1 << one
+        for at in np.flatnonzero(kind == JOIN).tolist():
+            self._joins.setdefault(int(n[at]), int(seq[at]))
 
     def end(self) -> None:
         """Who has what is known: say who owes what."""
+        words = self._word.tolist() if len(self._word) else [0] * len(self._sent.seqs)
+        further = self._delivered
+        self._delivered = [a | b for a, b in zip(words, further, strict=True)] if further else words
         satisfied = self._satisfied()
         self._tell_ranked(satisfied)
         run = self._run
@@ -158,7 +180,7 @@ class OwedKernel:
         for message, (key, place) in self._sent.ranked.items():
             for n in nodes_in(satisfied[message]):
                 highest[key, n] = max(place, highest.get((key, n), place))
-        nothing = (None,) * 6
+        nothing = (None,) * 9
         self.found += [
             (*nothing, self._run_no, n, key, place) for (key, n), place in highest.items()
         ]
@@ -190,4 +212,4 @@ class OwedKernel:
         run = self._run
         row = (run.header.run, name, run.nodes[n], about, run.end_ns, text)
         key, place = self._sent.ranked.get(message, (None, None))
-        self.found.append((*row, self._run_no, n, key, place))
+        self.found.append((*row, None, None, None, self._run_no, n, key, place))

@@ -1,11 +1,12 @@
 """The verdict on journals of any size: every property that was promised, and what is broken.
 
 Properties are the table of `check.report`, each judged by a stage that has a file of its own here:
-a property that joins there needs a line in `STAGES`. Which are promised depends on a run's header.
-What must hold in the end is judged of runs that have come to rest.
+a property that joins there needs a line in `STAGES`, and its kernel one in `KERNELS`. Which are
+promised depends on a run's header. What must hold in the end is judged of runs that have come to
+rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final, TypeAlias
@@ -28,14 +29,15 @@ from semcast.pipeline.verify import (
     integrity,
     key_completeness,
     key_order,
+    owed,
     safe_purging,
     sender_reliability,
     stability,
     validity,
 )
-from semcast.pipeline.verify.frames import Frames
+from semcast.pipeline.verify.frames import BY_NODE, BY_SENDER, IN_ORDER, Frames, Maker, Makers
 from semcast.pipeline.verify.rest import restless
-from semcast.pipeline.verify.survey import survey
+from semcast.pipeline.verify.survey import counts_of, survey
 
 Stage: TypeAlias = Callable[[Frames], DataFrame]
 STAGES: Final[dict[str, Stage]] = {
@@ -51,6 +53,18 @@ STAGES: Final[dict[str, Stage]] = {
     validity.PROPERTY: validity.violations,
     agreement.PROPERTY: agreement.violations,
     fifo_completeness.PROPERTY: fifo_completeness.violations,
+}
+# Who judges the events of each order, by property; the four of `owed` are judged together.
+KERNELS: Final[dict[str, dict[str, Maker]]] = {
+    BY_NODE: {accounting.PROPERTY: accounting.kernel, flow_bounds.PROPERTY: flow_bounds.kernel},
+    BY_SENDER: {
+        integrity.PROPERTY: integrity.kernel,
+        fifo_order.PROPERTY: fifo_order.kernel,
+        key_order.PROPERTY: key_order.kernel,
+        key_completeness.PROPERTY: key_completeness.kernel,
+        **dict.fromkeys(owed.PROPERTIES, owed.kernel),
+    },
+    IN_ORDER: {safe_purging.PROPERTY: safe_purging.kernel, stability.PROPERTY: stability.kernel},
 }
 SHOWN_MAX: Final = 20
 
@@ -88,6 +102,27 @@ def chosen(names: Sequence[str] | None) -> list[Property]:
     return [one for name, one in by_name.items() if name in wanted]
 
 
+def makers_of(names: Collection[str]) -> Makers:
+    """The kernels that these properties need, each once."""
+    return {
+        sorting: list(dict.fromkeys(make for name, make in kernels.items() if name in names))
+        for sorting, kernels in KERNELS.items()
+    }
+
+
+def open_frames(
+    spark: SparkSession, events: DataFrame, headers: dict[str, Header], names: Collection[str]
+) -> Frames:
+    """What these properties are judged by, after a first look at the events."""
+    counts = counts_of(events).persist()
+    try:
+        facts = run_job(spark, "survey", lambda: survey(counts, events, headers))
+    except BaseException:
+        counts.unpersist()
+        raise
+    return Frames(spark, events, counts, facts, makers_of(names))
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("-", " ").replace("_", " ")
 
@@ -106,9 +141,13 @@ def verify(
     wanted = chosen(properties)
     # Logs of lives are put together once, however often they are asked.
     events = journals.events.persist() if journals.live else journals.events
-    facts = run_job(spark, "survey", lambda: survey(events, journals.headers))
-    frames = Frames(spark, events, facts)
-    verdicts = [RunVerdict(run.header.run, sum(run.counts.values())) for run in facts.runs]
+    try:
+        frames = open_frames(spark, events, journals.headers, {one.name for one in wanted})
+    except BaseException:
+        events.unpersist()
+        raise
+    runs = frames.facts.runs
+    verdicts = [RunVerdict(run.header.run, sum(run.counts.values())) for run in runs]
     try:
         if assume_rest is None and any(not one.safety for one in wanted):
             _mark_restless(spark, frames, verdicts)
@@ -144,8 +183,8 @@ def _judge(
             verdict.broken[one.name] = 0
     if not numbers:
         return
-    found = first_of_each(STAGES[one.name](frames), shown_max)
-    for row in run_job(spark, one.name, found.collect):
+    stage = STAGES[one.name]
+    for row in run_job(spark, one.name, lambda: first_of_each(stage(frames), shown_max).collect()):
         if row.run in numbers:
             verdict = verdicts[numbers[row.run]]
             verdict.broken[one.name] = row.total

@@ -5,27 +5,34 @@ in one order are judged.
 """
 
 from collections import defaultdict
-from functools import partial
 from typing import Any, Final, TypeAlias, final
 
+import numpy as np
 from pyspark.sql import DataFrame
 
 from semcast.check.safe_purging import PROPERTY as PROPERTY
+from semcast.pipeline.verify.columns import Columns, Longs, slices_of, starts_of
 from semcast.pipeline.verify.facts import Facts, nodes_in, source_of
-from semcast.pipeline.verify.frames import MULTICAST, PURGE_RETRANSMIT, RECEIVE, SKIP, Frames
-from semcast.pipeline.verify.kernel import Columns, SeqBytes, judge
+from semcast.pipeline.verify.frames import IN_ORDER, JOIN, MULTICAST, RECEIVE, SKIP, Frames
+from semcast.pipeline.verify.tables import SeqTable
 
 # A message: the number of its sender, and its own.
 _Id: TypeAlias = tuple[int, int]
 
 
+# Whether a kind of event says that a node has a message.
+_HAD: Final = np.array([kind in (RECEIVE, MULTICAST) for kind in range(JOIN + 1)])
+
+
 def violations(frames: Frames) -> DataFrame:
     """Stage: every purge from retransmission for a message that was not safe by then."""
-    kinds = (MULTICAST, RECEIVE, SKIP, PURGE_RETRANSMIT)
-    rows = frames.in_order.where(f"kind in {kinds}")
-    rows = frames.only_runs(rows, lambda header: header.reliability == "group")
-    columns = rows.select("gid", "sid", "n", "kind", "seq", "bsid", "bseq", "at", "time_ns")
-    return judge(columns, "gid", partial(SafePurgingKernel, frames.facts))
+    return frames.violations(IN_ORDER, PROPERTY)
+
+
+def kernel(facts: Facts, gid: int) -> "SafePurgingKernel | None":
+    """Follows who has what of one sender, or of one run."""
+    run = facts.runs[facts.senders[gid][0]]
+    return SafePurgingKernel(facts, gid) if run.header.reliability == "group" else None
 
 
 @final
@@ -36,10 +43,13 @@ class SafePurgingKernel:
         self._facts: Final = facts
         self._run: Final = facts.runs[facts.senders[gid][0]]
         self._members: Final = [source_of(name)[0] for name in self._run.nodes]
+        # By node: a small number for its member.
+        numbers = {member: at for at, member in enumerate(dict.fromkeys(self._members))}
+        self._member: Final = np.array([numbers[member] for member in self._members])
         # By message that is not safe yet: the nodes that have it. INV-SAFE: safe are the messages
         # that more than f members have; for those nobody asks who has them.
         self._having: Final[dict[_Id, int]] = {}
-        self._safe: Final[defaultdict[int, SeqBytes]] = defaultdict(SeqBytes)
+        self._safe: Final[defaultdict[int, SeqTable]] = defaultdict(_pages)
         # By message, and by node and message: which nodes skipped what for it and lack it yet.
         self._until_safe: Final[defaultdict[_Id, list[tuple[int, _Id]]]] = defaultdict(list)
         self._until_there: Final[defaultdict[tuple[int, _Id], list[_Id]]] = defaultdict(list)
@@ -47,13 +57,12 @@ class SafePurgingKernel:
 
     def feed(self, rows: Columns) -> None:
         """Count, at each purge from retransmission, who has its cover by then."""
-        for kind, sid, n, seq, bsid, bseq, at, time_ns in zip(
-            rows["kind"], rows["sid"], rows["n"], rows["seq"], rows["bsid"], rows["bseq"],
-            rows["at"], rows["time_ns"], strict=True,
-        ):  # fmt: skip
+        telling = self._telling(rows)
+        names = ("kind", "sid", "n", "seq", "bsid", "bseq", "at", "time_ns")
+        columns = [rows.numbers(name)[telling].tolist() for name in names]
+        for kind, sid, n, seq, bsid, bseq, at, time_ns in zip(*columns, strict=True):
             if kind in (RECEIVE, MULTICAST):
-                if not self._safe[sid].chunk(seq)[seq & SeqBytes.MASK]:
-                    self._has(n, (sid, seq))
+                self._has(n, (sid, seq))
             elif bsid < 0:
                 continue
             elif kind == SKIP:
@@ -61,12 +70,37 @@ class SafePurgingKernel:
             elif not self._allowed((bsid, bseq), at):
                 self._unsafe(n, (sid, seq), (bsid, bseq), time_ns)
 
+    def _telling(self, rows: Columns) -> Longs:
+        """The rows that may tell something new: once more than f have a message, no more do."""
+        order, kind = rows.by_message, rows.numbers("kind")
+        others = np.flatnonzero(~_HAD[kind] & (rows.numbers("bsid") >= 0))
+        had = order[_HAD[kind[order]]]
+        if not len(had):
+            return others
+        sid, seq = rows.numbers("sid")[had], rows.numbers("seq")[had]
+        starts = starts_of(sid, seq)
+        sizes = np.diff(np.append(starts, len(had)))
+        safe = np.zeros(len(starts), np.int64)
+        for number, part in slices_of(sid[starts]):
+            safe[part] = self._safe[number].many(seq[starts][part])
+        message = np.repeat(np.arange(len(starts)), sizes)
+        member = self._member[rows.numbers("n")[had]]
+        # Of each message and member the first; and how many of those come before a row.
+        by_member = np.argsort(message * (len(self._member) + 1) + member, kind="stable")
+        again = (np.diff(message[by_member]) == 0) & (np.diff(member[by_member]) == 0)
+        new = np.ones(len(had), np.int64)
+        new[by_member[1:][again]] = 0
+        so_far = np.cumsum(new) - new
+        so_far -= np.repeat(so_far[starts], sizes)
+        kept = had[(np.repeat(safe, sizes) == 0) & (so_far <= self._run.header.f)]
+        return np.sort(np.concatenate([kept, others]))
+
     def end(self) -> None:
         """Everything was said."""
 
     def _is_safe(self, message: _Id) -> bool:
         sid, seq = message
-        return self._safe[sid].chunk(seq)[seq & SeqBytes.MASK] != 0
+        return self._safe[sid][seq] != 0
 
     def _allowed(self, cover: _Id, at: int) -> bool:
         if self._is_safe(cover):
@@ -99,7 +133,7 @@ class SafePurgingKernel:
                 news += [(n, older) for older in self._until_there.pop((n, message), ())]
             if self._count(having) > self._run.header.f:
                 sid, seq = message
-                self._safe[sid].chunk(seq)[seq & SeqBytes.MASK] = 1
+                self._safe[sid][seq] = 1
                 del self._having[message]
                 news += self._until_safe.pop(message, ())
 
@@ -119,3 +153,7 @@ class SafePurgingKernel:
         )
         about = [tuple(name), tuple(other)]
         self.found.append((self._run.header.run, PROPERTY, node, about, time_ns, text))
+
+
+def _pages() -> SeqTable:
+    return SeqTable(0, np.uint8)

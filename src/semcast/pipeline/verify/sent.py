@@ -8,9 +8,12 @@ bytes for a message and 8 for each that it names are held, for as long as its se
 from array import array
 from typing import Final, TypeAlias, final
 
+import numpy as np
+
 from semcast.check.relation import NEVER
+from semcast.pipeline.verify.columns import Columns, Longs
 from semcast.pipeline.verify.facts import RunFacts, source_of
-from semcast.pipeline.verify.kernel import SeqTable
+from semcast.pipeline.verify.tables import SeqTable
 
 # How ranked messages of a key are ordered: rank, source, life, seq.
 Order: TypeAlias = tuple[int, int, int, int]
@@ -33,6 +36,8 @@ class Sent:
         self._edges: Final = array("q")
         self._starts: Final = array("q", [0])
         self.ranked: Final[dict[int, tuple[str, Order]]] = {}
+        # The largest so far.
+        self._last_seq = -1
 
     def add(
         self,
@@ -57,10 +62,38 @@ class Sent:
                     self._edges.append(named)
                     covered_at[named] = min(covered_at[named], at)
         self.index[seq] = number
+        self._last_seq = max(seq, self._last_seq)
         self.seqs.append(seq)
         self.ats.append(at)
         self.covered_at.append(NEVER if chain_at is None else chain_at)
         self._starts.append(len(self._edges))
+        return True
+
+    def add_many(self, rows: Columns) -> bool:
+        """All multicasts of these rows; False, and none added, if they must be looked at singly.
+
+        As they mostly are: without ranks, each later than those before, naming earlier ones.
+        """
+        seqs, ats = rows.numbers("seq"), rows.numbers("at")
+        last = self._last_seq
+        if rows.arrow("rank").null_count < len(seqs) or not (np.diff(seqs, prepend=last) > 0).all():
+            return False
+        owner, distance = _distances(rows)
+        if len(distance) and distance.min() <= 0:
+            return False
+        first = len(self.seqs)
+        self.index.set_many(seqs, np.arange(first, first + len(seqs)))
+        self._last_seq = int(seqs[-1])
+        self.seqs.frombytes(seqs.tobytes())
+        self.ats.frombytes(ats.tobytes())
+        self.covered_at.frombytes(np.full(len(seqs), NEVER, np.int64).tobytes())
+        named = self.index.many(seqs[owner] - distance) if self._purging else owner[:0]
+        owner = owner[: len(named)][named >= 0]
+        named = named[named >= 0]
+        np.minimum.at(np.frombuffer(self.covered_at, np.int64), named, ats[owner])
+        ends = len(self._edges) + np.cumsum(np.bincount(owner, minlength=len(seqs)))
+        self._edges.frombytes(named.tobytes())
+        self._starts.frombytes(ends.astype(np.int64).tobytes())
         return True
 
     def names(self, number: int) -> "array[int]":
@@ -107,6 +140,19 @@ class Sent:
             return False
         own = self.ranked.get(newer)
         return own is not None and own[0] == ranked[0] and own[1] > ranked[1]
+
+
+def _distances(rows: Columns) -> tuple[Longs, Longs]:
+    """What rows name: which of the rows, and how far back, nearest first."""
+    lists = rows.arrow("obsoletes")
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    # Lists may be a part of a longer column; nobody names anything in a null.
+    counts = np.diff(offsets)
+    values = lists.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
+    owner = np.repeat(np.arange(len(counts)), counts)
+    distance = values.astype(np.int64)
+    order = np.lexsort((distance, owner))
+    return owner, distance[order]
 
 
 @final

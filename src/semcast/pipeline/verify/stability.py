@@ -3,23 +3,34 @@
 Only runs in one order are judged.
 """
 
-from functools import partial
 from typing import Any, Final, final
 
+import numpy as np
 from pyspark.sql import DataFrame
 
 from semcast.check.stability import PROPERTY as PROPERTY
+from semcast.pipeline.verify.columns import Columns, Longs, slices_of
 from semcast.pipeline.verify.facts import Facts
-from semcast.pipeline.verify.frames import JOIN, MULTICAST, RECEIVE, SKIP, STABLE, Frames
-from semcast.pipeline.verify.kernel import Columns, judge
+from semcast.pipeline.verify.frames import (
+    IN_ORDER,
+    JOIN,
+    MULTICAST,
+    PURGE_RETRANSMIT,
+    RECEIVE,
+    SKIP,
+    STABLE,
+    Frames,
+)
 
 
 def violations(frames: Frames) -> DataFrame:
     """Stage: every message that was taken for stable although somebody lacked it."""
-    kinds = (MULTICAST, RECEIVE, SKIP, STABLE, JOIN)
-    rows = frames.in_order.where(f"kind in {kinds}")
-    columns = rows.select("gid", "sid", "n", "kind", "seq", "at", "time_ns")
-    return judge(columns, "gid", partial(StabilityKernel, frames.facts))
+    return frames.violations(IN_ORDER, PROPERTY)
+
+
+def kernel(facts: Facts, gid: int) -> "StabilityKernel":
+    """Follows how far nodes are in the stream of one sender, or of all of a run."""
+    return StabilityKernel(facts, gid)
 
 
 @final
@@ -53,6 +64,11 @@ class _Stream:
         self.up_to[n] = seq - 1
         self.all_up_to = min(self.all_up_to, seq - 1)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody has anything beyond a gap."""
+        return not self._ahead
+
 
 @final
 class StabilityKernel:
@@ -66,14 +82,63 @@ class StabilityKernel:
 
     def feed(self, rows: Columns) -> None:
         """Compare each stable event with how far everybody is."""
+        sid = rows.numbers("sid")
+        by_sender = np.argsort(sid, kind="stable")
+        by_sender = by_sender[rows.numbers("kind")[by_sender] != PURGE_RETRANSMIT]
+        parts = slices_of(sid[by_sender])
+        followed = [self._follow(rows, number, by_sender[part]) for number, part in parts]
+        if all(up_to is not None for up_to in followed):
+            for (number, _), up_to in zip(parts, followed, strict=True):
+                self._streams[number].up_to.update(up_to or {})
+        else:
+            self._feed_each(rows)
+
+    def _follow(self, rows: Columns, sid: int, here: Longs) -> dict[int, int] | None:
+        """How far nodes come by these rows of one sender, if they come in order and all is well.
+
+        None if that must be looked at row by row.
+        """
+        stream = self._stream(sid)
+        kind, n, seq = (rows.numbers(name)[here] for name in ("kind", "n", "seq"))
+        told = np.flatnonzero(kind == STABLE)
+        has = np.flatnonzero((kind == RECEIVE) | (kind == SKIP) | (kind == MULTICAST))
+        if not stream.is_whole or len(told) + len(has) < len(here):
+            return None
+        stable, told_at = seq[told], rows.numbers("at")[here[told]]
+        by_node = has[np.argsort(n[has], kind="stable")]
+        parts = dict(slices_of(n[by_node]))
+        found: dict[int, int] = {}
+        newest = int(stable.max(initial=0))
+        for node, up_to in stream.up_to.items():
+            if node not in parts and newest <= up_to:
+                continue
+            came = by_node[parts.pop(node, slice(0))]
+            # The sender has its own messages twice: as multicast, and as received.
+            came = came[np.diff(np.maximum.accumulate(seq[came]), prepend=up_to) > 0]
+            if not np.array_equal(seq[came], np.arange(up_to + 1, up_to + 1 + len(came))):
+                return None
+            found[node] = up_to + len(came)
+            # Where the node got as far as what is said to be stable, if it did.
+            place = np.append(came, len(here))[np.clip(stable - up_to - 1, 0, len(came))]
+            late = (stable > up_to) & (place > told)
+            if (late & (self._run.gone_at[node] >= told_at)).any():
+                return None
+        return None if parts else found
+
+    def _stream(self, sid: int) -> _Stream:
+        stream = self._streams.get(sid)
+        if stream is None:
+            stream = self._streams[sid] = _Stream(self._run.initial.bit_count())
+        return stream
+
+    def _feed_each(self, rows: Columns) -> None:
         for kind, sid, n, seq, at, time_ns in zip(
             rows["kind"], rows["sid"], rows["n"], rows["seq"], rows["at"], rows["time_ns"],
             strict=True,
         ):  # fmt: skip
-            stream = self._streams.get(sid)
-            if stream is None:
-                initial = self._run.initial.bit_count()
-                stream = self._streams[sid] = _Stream(initial)
+            stream = self._stream(sid)
+            if kind == PURGE_RETRANSMIT:
+                continue
             if kind == STABLE:
                 if seq > stream.all_up_to:
                     self._on_stable(stream, sid, n, seq, at, time_ns)

@@ -1,6 +1,7 @@
 """The first look at journals: who is there, and how often what happened. Little, whatever the size.
 
-Two small aggregates, collected on the driver; everything else is numbered by what they say.
+One pass counts by node, kind of event, sender and sender of the cover; everything else here is read
+off these counts, some on the driver. Nodes and senders are numbered by what they say.
 """
 
 from dataclasses import replace
@@ -13,6 +14,13 @@ from semcast.errors import InputError
 from semcast.journal import Header
 from semcast.pipeline.verify.facts import Facts, Seen, facts_of
 
+# `newest`: the largest seq. `ranked`: there are multicasts with a rank. `crosses`: with a cover of
+# another sender. `nameless`: how many events about a message do not say about which.
+COUNTS: Final = (
+    "run string, node string, event string, `where` string, sender string, by_sender string, "
+    "times bigint, first_at bigint, last_at bigint, last_ns bigint, latest_ns bigint, "
+    "newest bigint, ranked boolean, crosses boolean, nameless bigint"
+)
 _ABOUT: Final = "('multicast', 'receive', 'deliver', 'purge', 'skip', 'retransmit')"
 _NAMELESS: Final = (
     f"event in {_ABOUT} and "
@@ -20,19 +28,36 @@ _NAMELESS: Final = (
 )
 
 
-def survey(events: DataFrame, headers: dict[str, Header]) -> Facts:
-    """Count, check what no judge could make sense of, and number nodes and senders."""
-    seen = [Seen(*row) for row in seen_in(events).collect()]
-    rows = senders_in(events).collect()
+def counts_of(events: DataFrame) -> DataFrame:
+    """Stage: events in, `COUNTS` out. Keep it: it is asked several times.
+
+    All that is summed up are numbers, so that Spark need not sort for it.
+    """
+    return events.groupBy("run", "node", "event", "where", "sender", "by_sender").agg(
+        F.count("*").alias("times"),
+        F.min("at").alias("first_at"),
+        F.max("at").alias("last_at"),
+        F.max_by("time_ns", "at").alias("last_ns"),
+        F.max("time_ns").alias("latest_ns"),
+        F.max("seq").alias("newest"),
+        F.expr("coalesce(bool_or(event = 'multicast' and rank is not null), false)").alias(
+            "ranked"
+        ),
+        F.expr("coalesce(bool_or(by_seq is not null and by_sender != sender), false)").alias(
+            "crosses"
+        ),
+        F.expr(f"count_if({_NAMELESS})").alias("nameless"),
+    )
+
+
+def survey(counts: DataFrame, events: DataFrame, headers: dict[str, Header]) -> Facts:
+    """Check what no judge could make sense of, and number nodes and senders."""
+    seen = [Seen(*row) for row in seen_in(counts).collect()]
+    rows = senders_in(counts).collect()
+    if any(row.nameless for row in rows):
+        _refuse_nameless(events)
     facts = facts_of(headers, seen, {(row.run, row.sender) for row in rows})
     numbers = {run.header.run: no for no, run in enumerate(facts.runs)}
-    for row in rows:
-        if row.nameless:
-            raise InputError(
-                f"event {row.nameless.lsn} ({row.nameless.event}) of {row.nameless.node} in run "
-                f"{row.run!r} does not say which message; "
-                "sender and seq are needed, and both of the cover if there is one"
-            )
     return replace(
         facts,
         ranked=any(row.ranked for row in rows),
@@ -40,32 +65,42 @@ def survey(events: DataFrame, headers: dict[str, Header]) -> Facts:
     )
 
 
-def seen_in(events: DataFrame) -> DataFrame:
-    """Stage: by run, node and kind of event, how often and when; as `facts.Seen`."""
-    return events.groupBy("run", "node", "event").agg(
-        F.count("*").alias("times"),
-        F.min("at").alias("first_at"),
-        F.max("at").alias("last_at"),
-        F.max_by("time_ns", "at").alias("last_ns"),
-        F.max("time_ns").alias("latest_ns"),
+def _refuse_nameless(events: DataFrame) -> None:
+    row = events.where(_NAMELESS).orderBy("run", "sender", "lsn", "event", "node").first()
+    assert row is not None
+    raise InputError(
+        f"event {row.lsn} ({row.event}) of {row.node} in run "
+        f"{row.run!r} does not say which message; "
+        "sender and seq are needed, and both of the cover if there is one"
     )
 
 
-def senders_in(events: DataFrame) -> DataFrame:
+def seen_in(counts: DataFrame) -> DataFrame:
+    """Stage: by run, node and kind of event, how often and when; as `facts.Seen`."""
+    return counts.groupBy("run", "node", "event").agg(
+        F.sum("times").alias("times"),
+        F.min("first_at").alias("first_at"),
+        F.max("last_at").alias("last_at"),
+        F.max_by("last_ns", "last_at").alias("last_ns"),
+        F.max("latest_ns").alias("latest_ns"),
+    )
+
+
+def senders_in(counts: DataFrame) -> DataFrame:
     """Stage: by run and sender, or sender of a cover: whether ranks and other senders' covers are.
 
-    `nameless` is an event about a message which does not say about which.
+    With `nameless`, as `COUNTS` has it; then there may be a row without a sender.
     """
-    named = events.select(
+    named = counts.select(
         "run",
         F.explode(F.array_distinct(F.array("sender", "by_sender"))).alias("sender"),
-        F.expr("event = 'multicast' and rank is not null").alias("ranked"),
-        F.expr("by_seq is not null and by_sender != sender").alias("crosses"),
-        F.expr(f"if({_NAMELESS}, struct(lsn, event, node), null)").alias("nameless"),
+        "ranked",
+        "crosses",
+        "nameless",
     )
-    found = named.where("sender is not null or nameless is not null").groupBy("run", "sender")
+    found = named.where("sender is not null or nameless > 0").groupBy("run", "sender")
     return found.agg(
-        F.coalesce(F.bool_or("ranked"), F.lit(False)).alias("ranked"),
-        F.coalesce(F.bool_or("crosses"), F.lit(False)).alias("crosses"),
-        F.min("nameless").alias("nameless"),
+        F.bool_or("ranked").alias("ranked"),
+        F.bool_or("crosses").alias("crosses"),
+        F.sum("nameless").alias("nameless"),
     )

@@ -1,0 +1,159 @@
+"""Results in; the tables of docs/pipeline/sizing.md out, between the marks that the page has.
+
+Nothing is typed by hand: `python -m bench.spark … --markdown docs/pipeline/sizing.md`. A file
+without marks is written anew.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bench.spark.run import Plan, Results
+from bench.spark.show import growth, spark_ratio, spark_seconds, totals
+from bench.spark.worker import START
+
+BEGIN: Final = "<!-- measured: begin (written by python -m bench.spark --markdown) -->"
+END: Final = "<!-- measured: end -->"
+_GB: Final = 1e9
+_BUSY_LOAD: Final = 0.5
+
+
+def write_page(path: Path, text: str) -> None:
+    """Put the text between the marks, or into a file of its own."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, begin, rest = old.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    marked = f"{BEGIN}\n\n{text.strip()}\n\n{END}"
+    whole = before + marked + after if begin and end else f"{marked}\n"
+    path.write_text(whole, encoding="utf-8")
+
+
+def markdown(plan: Plan, results: Results, about: dict[str, Any]) -> str:
+    """All tables, with a sentence on where they come from."""
+    parts = [_where(plan, results, about), _jobs(plan, results), _wholes(plan, results)]
+    if results.duckdb:
+        parts += ["### Beside DuckDB", _duckdb(results)]
+    if len({one.rows for one in results.spark}) > 1:
+        parts += ["### Time against rows", _growth(results)]
+    if results.sweep:
+        parts += ["### A sweep", _sweep(results.sweep)]
+    if results.left_out:
+        parts.append("Left out: " + "; ".join(results.left_out) + ".")
+    return "\n\n".join(parts)
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _sizes(results: Results) -> list[int]:
+    """As they were asked for: rounded, because a journal has a few rows less than that."""
+    return sorted({_asked(one.rows) for one in results.spark})
+
+
+def _asked(rows: int) -> int:
+    digits: int = 10 ** max(0, len(str(rows)) - 1)
+    return round(rows / digits * 2) * digits // 2
+
+
+def _where(plan: Plan, results: Results, about: dict[str, Any]) -> str:
+    machine, versions = about["machine"], about["versions"]
+    busy = machine["load_before"] > _BUSY_LOAD or machine["niceness"] > 0
+    sizes = ", ".join(f"{rows:,}" for rows in _sizes(results))
+    quiet = (
+        "**The machine was busy with other work** (load "
+        f"{machine['load_before']:.1f} before, niceness {machine['niceness']}): do not plan with "
+        "the seconds; the processor time is nearer to the truth."
+        if busy
+        else "The machine had nothing else to do."
+    )
+    return (
+        f"{sizes} rows (journals: a few less) on {plan.cores} cores, a JVM of "
+        f"{plan.memory_gb} GB; Spark {versions['pyspark']}, Python {machine['python']}. {quiet}"
+    )
+
+
+def _jobs(plan: Plan, results: Results) -> str:
+    """Every job at the largest size; the seconds of the other sizes beside it."""
+    sizes = _sizes(results)
+    if not sizes:
+        return "Nothing was measured."
+    known = {(one.group, one.line.job, _asked(one.rows)): one.line for one in results.spark}
+    order = dict.fromkeys(
+        (one.group, one.line.job) for one in results.spark if one.line.job != START
+    )
+    rows = []
+    for group, job in order:
+        there = [known.get((group, job, size)) for size in sizes]
+        line = next((one for one in reversed(there) if one is not None), None)
+        if line is None:
+            continue
+        size = max(rows for name, what, rows in known if (name, what) == (group, job))
+        rows.append(
+            [
+                group,
+                f"shared: {job}" if line.shared else job,
+                *("" if one is None else f"{one.seconds:.1f}" for one in there),
+                f"{line.processor_s:.0f}",
+                f"{size / max(line.seconds, 1e-9) / plan.cores:,.0f}",
+                f"{line.peak.jvm_bytes / _GB:.1f}",
+                f"{line.peak.python_bytes / _GB:.1f}",
+            ]
+        )
+    heading = ["command", "job", *(f"{_millions(size)}, s" for size in sizes)]
+    return _table([*heading, "processor s", "rows/s/core", "JVM, GB", "Python, GB"], rows)
+
+
+def _millions(rows: int) -> str:
+    return f"{rows / 1e6:.3g} million"
+
+
+def _wholes(plan: Plan, results: Results) -> str:
+    rows = [
+        [
+            f"**{one['group']}**",
+            f"{one['rows']:,}",
+            f"{one['seconds']:.0f}",
+            f"{one['processor_s']:.0f}",
+            f"{one['seconds'] * plan.cores / one['rows'] * 1e6:.1f}",
+            f"{one['peak_jvm_bytes'] / _GB:.1f}",
+            f"{one['peak_python_bytes'] / _GB:.1f}",
+        ]
+        for one in totals(results.spark)
+    ]
+    heading = ["all of", "rows", "s", "processor s", "t: core-s per million rows"]
+    return _table([*heading, "JVM, GB", "Python, GB"], rows)
+
+
+def _duckdb(results: Results) -> str:
+    rows = []
+    for one in results.duckdb:
+        seconds, ratio = spark_seconds(one, results.spark), spark_ratio(one, results.spark)
+        rows.append(
+            [
+                one.query.job,
+                f"{one.rows:,}",
+                "" if seconds is None else f"{seconds:.1f}",
+                f"{one.answer.seconds:.2f}",
+                "" if ratio is None else f"{ratio:.0f}",
+            ]
+        )
+    return _table(["question", "rows", "Spark, s", "DuckDB, s", "ratio"], rows)
+
+
+def _growth(results: Results) -> str:
+    rows = [
+        [one["group"], one["job"], f"{one['rows']:,}", f"{one['per_row_ratio']:.2f}"]
+        for one in growth(results.spark)
+    ]
+    return _table(["command", "job", "rows", "time per row, smallest size = 1"], rows)
+
+
+def _sweep(found: dict[str, Any]) -> str:
+    return (
+        f"{found['cells']} cells of {found['cell_mean_s']:.2f} s on {found['cores']} cores: "
+        f"{found['spark_s']:.1f} s on Spark, {found['pool_s']:.1f} s in a process pool, "
+        f"{found['overhead']:+.1%} (at most {found['overhead_max']:.0%} is wanted); the session "
+        f"was up after {found['spark_start_s']:.1f} s, which is not counted."
+    )
