@@ -60,7 +60,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/stability/gossiping.py",
                 "GossipTracker(members, index, True, config.f + 1)",
                 "GossipTracker(members, index, True, config.f)",
             ),

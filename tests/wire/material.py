@@ -22,6 +22,7 @@ from semcast.wire.frames import (
     Fragment,
     Nak,
     Progress,
+    Round,
     Vector,
 )
 from semcast.wire.message import Message
@@ -144,8 +145,26 @@ def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
     return st.builds(Vector, st.booleans(), COUNTS, voters, st.lists(row, max_size=rows))
 
 
+def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:
+    small = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
+    rows = st.lists(st.tuples(SOURCES_ANY, COUNTS, COUNTS), max_size=rows_max(room, 36, 32))
+    return st.builds(
+        Round,
+        st.booleans(),
+        st.integers(1, 5),
+        st.integers(0, 3),
+        st.integers(0, 0xFFFF),
+        st.integers(-1, ID_MAX) | st.just(-1),
+        COUNTS,
+        COUNTS,
+        small,
+        small,
+        rows,
+    )
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
-    return fragments(room) | naks(room) | covereds(room) | vectors(room)
+    return fragments(room) | naks(room) | covereds(room) | vectors(room) | rounds(room)
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:
@@ -167,6 +186,8 @@ def add(writer: FrameWriter, item: Item) -> bool:
             return writer.add_covered(item)
         case Vector():
             return writer.add_vector(item)
+        case Round():
+            return writer.add_round(item)
 
 
 def encoded(all_items: Iterable[Item], source: Source = SENDER, room: int = ROOM_MAX) -> bytes:

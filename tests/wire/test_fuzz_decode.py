@@ -33,12 +33,14 @@ from semcast.wire.frames import (
     FRAGMENT,
     NAK,
     RELAYED,
+    ROUND,
     SAFETY,
     STABILITY,
     Covered,
     Fragment,
     Nak,
     Progress,
+    Round,
     Vector,
 )
 from semcast.wire.message import Message
@@ -55,8 +57,17 @@ EVERYTHING: list[Item] = [
     Covered(OTHERS[1], [(2, SENDER, 9), (3, OTHERS[0], 1)]),
     Vector(False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
     Vector(True, 13, 1 << 70, []),
+    Round(True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
+    Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
 ]
 FRAMES = encoded(EVERYTHING)
+
+
+def round_head(
+    kind: int = 1, unnamed: int = 0, target: int = -1, epoch: int = 0, number: int = 1
+) -> bytes:
+    """The head of a ROUND frame, written by other means than the code under test."""
+    return struct.pack("<BBHqqqII", kind, unnamed, 0, target, epoch, number, 0, 0)
 
 
 def held_bytes(decoded: Decoded) -> int:
@@ -76,6 +87,8 @@ def held_bytes(decoded: Decoded) -> int:
                 size += 4 + 16 + 32 * len(control.covers)
             case Vector():
                 size += 4 + 10 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
+            case Round():
+                size += 4 + 36 + 32 * len(control.rows)
     return size
 
 
@@ -291,6 +304,14 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(COVERED, _OF + struct.pack("<qqqq", 1, -7, 1, 1)), "source -0x7.0x1 is out"),
         (frame(STABILITY, bytes(9)), "vector has 9 bytes left for its head"),
         (frame(SAFETY, struct.pack("<qH", -1, 0)), "vector of round -1"),
+        (frame(ROUND, bytes(35)), "round has 35 bytes left for its head"),
+        (frame(ROUND, round_head(kind=0)), "round with a message of kind 0, unnamed 0"),
+        (frame(ROUND, round_head(kind=6)), "round with a message of kind 6, unnamed 0"),
+        (frame(ROUND, round_head(unnamed=4)), "round with a message of kind 1, unnamed 4"),
+        (frame(ROUND, round_head(target=-2)), "round told to member -2"),
+        (frame(ROUND, round_head(epoch=-1)), "seq -1 is out of range"),
+        (frame(ROUND, round_head(number=SEQ_MAX + 1)), f"seq {SEQ_MAX + 1} is out of range"),
+        (frame(ROUND, round_head() + bytes(31)), "ROUND frame has 31 bytes for rows of 32"),
         (frame(SAFETY, struct.pack("<qH", 1, 0x8000)), "says 32768 bytes of voters, 0 are left"),
         (frame(SAFETY, struct.pack("<qH", 1, 1) + bytes(40)), "39 bytes for rows of 40"),
         (frame(SAFETY, struct.pack("<qHqqqqq", 1, 0, 7, 1, 0, 0, -1)), "seq -1 is out of range"),

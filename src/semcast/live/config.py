@@ -84,6 +84,14 @@ class GroupConfig:
     gossip_fanout: int = 3
     # 0: whenever an eighth of a window has come.
     gossip_messages: int = 0
+    # How the group learns what it may forget, the same at all members: "gossip", "coordp",
+    # "fulldist", "train", "s_coordp" or "s_train"; see docs/design/stability.md.
+    stability: str = "gossip"
+    stability_branching: int = 4
+    # 0: rounds begin when enough messages wait, or something has for a gossip period.
+    stability_period_ms: float = 0.0
+    stability_delta: bool = False
+    stability_ride_ms: float = 0.0
     safety_rest_messages: int = 0
     nak_delay_ms: float = 2.0
     join_delay_ms: float = 1000.0
@@ -190,6 +198,11 @@ class GroupConfig:
             gossip_fanout=self.gossip_fanout,
             gossip_messages=self.gossip_messages
             or max(1, self.window_messages // _GOSSIPS_PER_WINDOW),
+            stability=self.stability,
+            stability_branching=self.stability_branching,
+            stability_period_ns=round(self.stability_period_ms * MS),
+            stability_delta=self.stability_delta,
+            stability_ride_ns=round(self.stability_ride_ms * MS),
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * MS),
             join_delay_ns=round(self.join_delay_ms * MS),

@@ -12,6 +12,7 @@ MEMBERS_MAX: Final = 65_536
 # Lives of one member that others may still keep messages of: it restarted, and soon again.
 LIVES_MAX: Final = 2
 MS: Final = 1_000_000
+STABILITY_PROTOCOLS: Final = ("gossip", "coordp", "fulldist", "train", "s_coordp", "s_train")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,18 @@ class MemberConfig:
     # Others are told at once when so many messages came since they were last told; 0: only every
     # period. For rates at which a window lasts for less than a period.
     gossip_messages: int = 0
+    # How a group learns what it may forget: by gossip, or by one of the protocols of STAB, in which
+    # a coordinator begins rounds; see docs/design/stability.md. All members must say the same.
+    stability: str = "gossip"
+    # The tree of "s_coordp" and "s_train": children of each member.
+    stability_branching: int = 4
+    # Rounds begin when enough messages wait, or anything has waited for `gossip_period_ns` (STAB
+    # §6); with a period they begin at that pace instead.
+    stability_period_ns: int = 0
+    # Votes leave out what was agreed before (STAB §7).
+    stability_delta: bool = False
+    # Votes wait so long for a datagram of messages to ride on (STAB §7).
+    stability_ride_ns: int = 0
     # Safety detection rests while fewer messages than this are kept (SRM §6.4).
     safety_rest_messages: int = 0
     # Random back-off before a missing message is asked for, so that one request silences others.
@@ -64,6 +77,10 @@ class MemberConfig:
             raise ConfigError(f"reliability {self.reliability!r}; choose 'sender' or 'group'")
         if self.order not in ("fifo", "key"):
             raise ConfigError(f"order {self.order!r}; choose 'fifo' or 'key'")
+        if self.stability not in STABILITY_PROTOCOLS:
+            raise ConfigError(
+                f"stability {self.stability!r}; choose one of {', '.join(STABILITY_PROTOCOLS)}"
+            )
         for name, low in _AT_LEAST.items():
             value = getattr(self, name)
             if value < low:
@@ -83,6 +100,11 @@ class MemberConfig:
     def group_reliable(self) -> bool:
         """Whether every member keeps every message for the others (S-RM)."""
         return self.reliability == "group"
+
+    @property
+    def gossips(self) -> bool:
+        """Whether votes travel by gossip."""
+        return self.stability == "gossip"
 
     def delivery_config(self) -> BufferConfig:
         """Messages in order that wait for the application: purged at once (SRM §4.3)."""
@@ -124,6 +146,9 @@ _AT_LEAST: Final = {
     "gossip_period_ns": 1,
     "gossip_fanout": 1,
     "gossip_messages": 0,
+    "stability_branching": 1,
+    "stability_period_ns": 0,
+    "stability_ride_ns": 0,
     "safety_rest_messages": 0,
     "nak_delay_ns": 1,
     "join_delay_ns": 0,

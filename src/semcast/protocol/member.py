@@ -9,7 +9,8 @@ of its own: the same code runs simulated and live.
     receive ─► Inbound (one per source: order, gaps) ─► delivery ─► take
                    │                                      purge at once
                    └─► Repair: requests ─► datagrams ─►
-    votes: two StabilityTrackers, for stability (all members) and safety (f+1)
+    votes: two StabilityTrackers, for stability (all members) and safety (f+1), told by gossip or,
+           as the configuration says, in rounds of one of STAB's protocols
 
 S-RM (reliability "group") keeps every message at every member until it is stable, and answers
 requests for anybody's messages. S-SM ("sender") keeps only a member's own. [SRM §4, §5.3]
@@ -29,27 +30,24 @@ from semcast.protocol.covers import CoverLog
 from semcast.protocol.flow import Pacer
 from semcast.protocol.guard import SafeUpTo
 from semcast.protocol.in_place import newest_skipped
+from semcast.protocol.join_gate import JoinGate
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox, Outgoing
 from semcast.protocol.purged import Purged
 from semcast.protocol.receiver import Inbound
 from semcast.protocol.repair import Repair, RequestWindow, ranges_of
+from semcast.protocol.rides import Rides
 from semcast.protocol.sender import Sender
-from semcast.protocol.stability.gossip import GossipTracker, page_of
+from semcast.protocol.stability.gossip import page_of
+from semcast.protocol.stability.gossiping import Gossiping
+from semcast.protocol.stability.tracker import RoundPages, Rounds, StabilityTracker
 from semcast.wire.decode import Decoder
 from semcast.wire.fragment import Reassembler
-from semcast.wire.frames import Covered, Fragment, Nak, Vector
+from semcast.wire.frames import Covered, Fragment, Nak, Round, Vector
 from semcast.wire.message import Message
 
 NEVER: Final = SEQ_MAX
 _FULL: Final = Verdict.FULL
-# A group at rest gossips ever less often, down to this many periods apart.
-_REST_PERIODS_MAX: Final = 32
-# Rounds of stability detection that a restarted member waits for: votes of its former life are in
-# the current one at the latest, so that the one after the next is free of them.
-_JOIN_ROUNDS: Final = 2
-# With gossip on demand, windows are acknowledged in eighths of their bytes too.
-_TOLD_PER_WINDOW: Final = 8
 # Room for a key beside a payload.
 _KEY_BYTES: Final = 255
 
@@ -99,8 +97,20 @@ class Member:
             config.retained_config(len(members)), "retransmit", self._guard, record=True
         )
         self._sender: Final = Sender(me, Tagger(config.k), self._retained, config.limits)
-        self._stability: Final = GossipTracker(members, index, False, 0)
-        self._safety: Final = GossipTracker(members, index, True, config.f + 1)
+        # Votes travel by gossip or in rounds; never by both.
+        self._gossiping: Gossiping | None = None
+        self._rounds: Rounds | None = None
+        self._stability: StabilityTracker
+        self._safety: StabilityTracker
+        if config.gossips:
+            self._gossiping = Gossiping(config, members, index)
+            self._stability, self._safety = self._gossiping.stability, self._gossiping.safety
+        else:
+            life = int(me.incarnation) if joining else 0
+            self._rounds = detection_by_rounds(config, members, index, life)
+            self._stability, self._safety = self._rounds.stability, self._rounds.safety
+        self._gate: Final = JoinGate(joining, config.join_delay_ns)
+        self._rides: Final = Rides(me, config.limits, config.stability_ride_ns)
         self._inbounds: Final[dict[Source, Inbound]] = {}
         # INV-STALLED: all streams of which more is known than was handed on, for lack of room or
         # because something is missing; and perhaps some that have gone on since.
@@ -115,20 +125,10 @@ class Member:
         self._fragments: Final = Reassembler(config.limits)
         self._outbox: Final = Outbox(me, config.limits)
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
-        self._gossip_ns: i64 = 0
-        self._rest_periods: i64 = 1
         self._packed_ns: i64 = 0
-        # Messages that came since others were told; at so many they are told without delay.
-        self._untold: i64 = 0
-        self._untold_bytes: i64 = 0
-        self._untold_max: Final[i64] = config.gossip_messages
         self._blocked = False
-        # INV-JOIN: until the rounds of a page are free of votes of a former life, a restarted
-        # member takes nothing of its sources and has no votes on them, so that no stream has a
-        # hole behind its join point. By page, the round that is free; 0 once joined.
-        self._joining: Final = joining
-        self._join_rounds: Final[dict[int, int]] = {}
-        self._join_from_ns: i64 = -1
+        # Room has appeared while datagrams were made: somebody may wait for it.
+        self._wake_ns: i64 = NEVER
         self._index: Final = {sender: at for at, sender in enumerate(members)}
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
@@ -197,8 +197,7 @@ class Member:
                 self._observer.progress("unblock", self.me, int(message.seq), None, 0)
         if self._observer is not None:
             self._observer.message("multicast", message, "", None)
-        if self._untold_max > 0:
-            self._untold_bytes += len(message.body)
+        self._count_bytes(message)
         if self._retained.recorded:
             self._note_retained_purges()
         if self.config.deliver_own:
@@ -297,6 +296,8 @@ class Member:
                 self._on_nak(control, source, now_ns)
             elif isinstance(control, Covered):
                 self._on_covered(control, now_ns)
+            elif isinstance(control, Round):
+                self._on_round(control, source, now_ns)
             else:
                 self._on_fragment(control, now_ns)
 
@@ -308,6 +309,11 @@ class Member:
         """
         if self._sender.unsent:
             self._pack(now_ns, data_max)
+        if self._rounds is not None:
+            self._rounds.poll(now_ns)
+            if self._take_from_rounds(self._rounds, now_ns) and self._blocked:
+                self._wake_ns = now_ns
+            self._tell_rounds(self._rounds, now_ns)
         return self._outbox.take()
 
     @property
@@ -319,7 +325,11 @@ class Member:
 
     def next_deadline_ns(self) -> int:
         """When to call on_timer."""
-        soonest = self._gossip_ns
+        soonest = self._wake_ns
+        if self._gossiping is not None:
+            soonest = self._gossiping.telling.next_ns
+        elif self._rounds is not None:
+            soonest = min(soonest, self._rounds.next_deadline_ns(), self._rides.next_deadline_ns())
         for repair in self._repairs.values():
             due = repair.next_deadline_ns()
             if due >= 0 and due < soonest:
@@ -334,8 +344,13 @@ class Member:
             due = repair.next_deadline_ns()
             if due >= 0 and due <= now_ns:
                 self._ask(source, repair, now_ns)
-        if now_ns >= self._gossip_ns:
-            self._gossip(now_ns)
+        if self._gossiping is not None:
+            if now_ns >= self._gossiping.telling.next_ns:
+                self._gossip(self._gossiping, now_ns)
+        elif self._rounds is not None:
+            self._wake_ns = NEVER
+            self._rounds.on_timer(now_ns)
+            self._take_from_rounds(self._rounds, now_ns)
 
     def remove(self, sender: int, now_ns: i64) -> None:
         """That member is gone for good: do not wait for its votes, do not ask it for anything."""
@@ -343,8 +358,12 @@ class Member:
             return
         self._others.remove(sender)
         at = self._members.index(sender)
-        self._agreed(self._stability.remove(at), False, now_ns)
-        self._agreed(self._safety.remove(at), True, now_ns)
+        if self._gossiping is not None:
+            self._agreed(self._gossiping.stability.remove(at), False, now_ns)
+            self._agreed(self._gossiping.safety.remove(at), True, now_ns)
+        elif self._rounds is not None:
+            self._rounds.remove(at, now_ns)
+            self._take_from_rounds(self._rounds, now_ns)
 
     def restore(self, sender: int) -> None:
         """A removed member is back, in another life: its votes count again from here on.
@@ -356,8 +375,11 @@ class Member:
             return
         self._others.append(sender)
         self._others.sort()
-        self._stability.restore(self._index[sender])
-        self._safety.restore(self._index[sender])
+        if self._gossiping is not None:
+            self._gossiping.stability.restore(self._index[sender])
+            self._gossiping.safety.restore(self._index[sender])
+        elif self._rounds is not None:
+            self._rounds.restore(self._index[sender])
 
     def stats(self) -> dict[str, int]:
         """Counters and gauges, for people and tests."""
@@ -411,8 +433,7 @@ class Member:
                 break
             inbound.next += 1
             at += 1
-            if self._untold_max > 0:
-                self._untold_bytes += len(message.body)
+            self._count_bytes(message)
         inbound.heard_of(inbound.next - 1)
         return at - first
 
@@ -472,17 +493,13 @@ class Member:
         more = self._stability.has(source, seq)
         if self._guard is not None:
             self._safety.has(source, seq)
-        self._rest_periods = 1
-        soon_ns = now_ns + self.config.gossip_period_ns
-        if self._untold_max > 0:
-            self._untold += more
-            if (
-                self._untold >= self._untold_max
-                or self._untold_bytes * _TOLD_PER_WINDOW >= self.config.window_bytes
-            ):
-                soon_ns = now_ns
-        if self._gossip_ns > soon_ns:
-            self._gossip_ns = soon_ns
+        if self._gossiping is not None:
+            self._gossiping.telling.news(more, now_ns)
+
+    def _count_bytes(self, message: Message) -> None:
+        """Others are told at once when many bytes have come."""
+        if self._gossiping is not None and self._gossiping.telling.untold_max > 0:
+            self._gossiping.telling.untold_bytes += len(message.body)
 
     def _on_fragment(self, fragment: Fragment, now_ns: i64) -> None:
         inbound = self._inbound(fragment.source)
@@ -586,27 +603,37 @@ class Member:
     # -- votes -------------------------------------------------------------------------------------
 
     def _on_vector(self, vector: Vector, now_ns: i64) -> None:
-        tracker = self._safety if vector.safety else self._stability
+        gossiping = self._gossiping
+        if gossiping is None:
+            return
+        tracker = gossiping.safety if vector.safety else gossiping.stability
         for row in vector.rows:
             if row.agreed < tracker.agreed(row.source):
-                # Somebody has not heard what is agreed: this is no time to rest.
-                self._rest_periods = 1
-                self._gossip_ns = min(self._gossip_ns, now_ns + self.config.gossip_period_ns)
-            inbound = self._inbound(row.source)
-            if inbound is not None and row.newest > inbound.newest and row.source != self.me:
-                # Somebody has heard of more than we have: the last message was lost (SRM §5.3).
-                inbound.heard_of(row.newest)
-                self._hand_on(inbound, now_ns)
+                gossiping.telling.somebody_is_behind(now_ns)
+            self._heard_of(row.source, row.newest, now_ns)
         self._agreed(tracker.on_vector(vector), vector.safety, now_ns)
         if not vector.safety:
             self._tell_soon(now_ns)
-        if self._joining and not vector.safety and vector.rows:
-            self._try_join(vector, now_ns)
+        if vector.rows and not vector.safety:
+            at = self._index.get(int(vector.rows[0].source.sender))
+            if at is not None and self._gate.gossip(page_of(at), vector.round, now_ns):
+                self._join(page_of(at))
+
+    def _heard_of(self, source: Source, newest: i64, now_ns: i64) -> None:
+        """If somebody has heard of more than we have, the last message was lost (SRM §5.3)."""
+        inbound = self._inbound(source)
+        if inbound is not None and newest > inbound.newest and source != self.me:
+            inbound.heard_of(newest)
+            self._hand_on(inbound, now_ns)
 
     def _tell_soon(self, now_ns: i64) -> None:
         """Somebody waits for votes: in a small group, tell at once if there is news."""
-        if self._untold > 0 and len(self._others) <= self.config.gossip_fanout:
-            self._gossip_ns = now_ns
+        if self._rounds is not None:
+            self._rounds.stability.urge(now_ns)
+        elif self._gossiping is not None:
+            telling = self._gossiping.telling
+            if telling.untold > 0 and len(self._others) <= self.config.gossip_fanout:
+                telling.next_ns = now_ns
 
     def _agreed(self, grown: list[Source], safety: bool, now_ns: i64) -> None:
         """More is stable, or safe: release it, or purge what it covers."""
@@ -629,23 +656,60 @@ class Member:
                 # Room in the window of this source, or something to pass over: go on.
                 self._hand_on(inbound, now_ns)
 
-    def _gossip(self, now_ns: i64) -> None:
+    def _gossip(self, gossiping: Gossiping, now_ns: i64) -> None:
         """Tell a few others who has what; less and less often when there is nothing to tell."""
-        self._untold = 0
-        self._untold_bytes = 0
-        self._agreed(self._stability.on_period(), False, now_ns)
-        self._agreed(self._safety.on_period(), True, now_ns)
-        if self._stability.all_agreed():
-            self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX)
-        else:
-            self._rest_periods = 1
-        self._gossip_ns = now_ns + self._rest_periods * self.config.gossip_period_ns
-        vectors = self._stability.vectors()
+        gossiping.telling.begin()
+        self._agreed(gossiping.stability.on_period(), False, now_ns)
+        self._agreed(gossiping.safety.on_period(), True, now_ns)
+        gossiping.telling.done(gossiping.stability.all_agreed(), now_ns)
+        vectors = gossiping.stability.vectors()
         if self._guard is not None and self._retained.held >= self.config.safety_rest_messages:
-            vectors += self._safety.vectors()
+            vectors += gossiping.safety.vectors()
         for to in self._peers():
             for vector in vectors:
                 self._outbox.vector(to, vector)
+
+    def _on_round(self, told: Round, source: Source, now_ns: i64) -> None:
+        at = self._index.get(int(source.sender))
+        if self._rounds is not None and at is not None:
+            self._rounds.on_round(told, at, now_ns)
+            self._take_from_rounds(self._rounds, now_ns)
+
+    def _take_from_rounds(self, rounds: Rounds, now_ns: i64) -> bool:
+        """Do what rounds have come to, and what follows. Says whether that was anything."""
+        rounds.safety.resting = (
+            self._guard is None or self._retained.held < self.config.safety_rest_messages
+        )
+        anything = False
+        while self._take_from_pages(rounds, rounds.stability, False, now_ns) or (
+            self._take_from_pages(rounds, rounds.safety, True, now_ns)
+        ):
+            anything = True
+        return anything
+
+    def _take_from_pages(
+        self, rounds: Rounds, pages: RoundPages, safety: bool, now_ns: i64
+    ) -> bool:
+        if not (pages.grown or pages.news or pages.joined_pages):
+            return False
+        news, pages.news = pages.news, []
+        grown, pages.grown = pages.grown, []
+        joined, pages.joined_pages = pages.joined_pages, []
+        for page in joined:
+            if self._gate.open(page):
+                rounds.joined(page)
+                self._join(page)
+        for source, newest in news:
+            self._heard_of(source, newest, now_ns)
+        self._agreed(grown, safety, now_ns)
+        return True
+
+    def _tell_rounds(self, rounds: Rounds, now_ns: i64) -> None:
+        for to, told in self._rides.overdue(now_ns):
+            self._outbox.round(to, told)
+        for to, told in rounds.take_out():
+            if not self._rides.wait(to, told, now_ns):
+                self._outbox.round(to, told)
 
     def _peers(self) -> list[int]:
         """Some other members, at random."""
@@ -656,20 +720,8 @@ class Member:
             left.pop(self._random.randrange(len(left))) for _ in range(self.config.gossip_fanout)
         ]
 
-    def _try_join(self, vector: Vector, now_ns: i64) -> None:
-        """A restarted member begins every stream at the stable point, once no old vote is left."""
-        if self._join_from_ns < 0:
-            self._join_from_ns = now_ns + self.config.join_delay_ns
-        if now_ns < self._join_from_ns:
-            return
-        at = self._index.get(int(vector.rows[0].source.sender))
-        if at is None:
-            return
-        page = page_of(at)
-        free = self._join_rounds.setdefault(page, int(vector.round) + _JOIN_ROUNDS)
-        if free == 0 or vector.round < free:
-            return
-        self._join_rounds[page] = 0
+    def _join(self, page: int) -> None:
+        """A restarted member begins every stream of a page at the stable point."""
         for source in self._stability.sources(page):
             inbound = self._inbound(source)
             agreed = self._stability.agreed(source)
@@ -690,7 +742,7 @@ class Member:
         if inbound is not None:
             return inbound
         at = self._index.get(int(source.sender))
-        if at is None or (self._joining and self._join_rounds.get(page_of(at), 1) != 0):
+        if at is None or self._gate.closed(page_of(at)):
             return None
         if source == self.me:
             # Own messages that come back and are not delivered here.
@@ -715,10 +767,11 @@ class Member:
         self._packed_ns = now_ns
         if self.config.bandwidth_bytes_s == 0:
             for frames in self._sender.frames_to_send(data_max):
-                self._outbox.datagram(EVERYBODY, frames)
+                self._outbox.datagram(EVERYBODY, self._rides.board(frames))
         else:
             while self._sender.unsent and self._pacer.ready(now_ns):
                 for frames in self._sender.frames_to_send(1):
+                    frames = self._rides.board(frames)
                     self._pacer.spend(len(frames), now_ns)
                     self._outbox.datagram(EVERYBODY, frames)
         if self._sender.passed_over:
@@ -752,3 +805,10 @@ class Member:
     def _tell_purged(self, purged: Purged) -> None:
         if self._observer is not None:
             self._observer.message("purge", purged.message, purged.place, purged.cover)
+
+
+def detection_by_rounds(config: MemberConfig, members: list[int], index: int, life: int) -> Rounds:
+    """What needs arrays is imported only where it is used."""
+    from semcast.protocol.stability.detection import RoundDetection
+
+    return RoundDetection(config, members, index, life)

@@ -6,7 +6,7 @@ from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
 from semcast.wire.encode import FrameWriter
 from semcast.wire.fragment import fragments_of
-from semcast.wire.frames import Covered, Nak, Vector
+from semcast.wire.frames import Covered, Nak, Round, Vector
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
@@ -97,6 +97,14 @@ class Outbox:
             self._flush(to, writer)
             if not writer.add_vector(vector):
                 raise MessageTooLargeError(0, self._limits.frames_bytes_max)
+
+    def round(self, to: int, told: Round) -> None:
+        """A message of a round of stability detection; a page is small."""
+        writer = self._writer(to)
+        if not writer.add_round(told):
+            self._flush(to, writer)
+            added = writer.add_round(told)
+            assert added, "a page fits an empty datagram"
 
     def _writer(self, to: int) -> FrameWriter:
         writer = self._writers.get(to)

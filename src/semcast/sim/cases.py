@@ -29,18 +29,33 @@ from semcast.sim.scenario import (
     Restart,
     Shared,
     Slow,
+    Stability,
 )
 from semcast.sim.traffic import Chains, Game, Gaps, Overwrites, Trading, Traffic
 
 # After the traffic, so long is given for everything to come to rest; far more than is needed.
 _DRAIN_S: Final = 60.0
+_STABILITY: Final[tuple[Stability, ...]] = (
+    "gossip",
+    "gossip",
+    "gossip",
+    "gossip",
+    "gossip",
+    "coordp",
+    "fulldist",
+    "train",
+    "s_coordp",
+    "s_train",
+)
 # About so many messages are sent in a case: enough to fill buffers, few enough for many cases.
 _MESSAGES: Final = 200
 
 
 def case(seed: int) -> ProtocolScenario:
     """The scenario of a seed."""
-    return _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+    scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+    # From a stream of its own: whatever else a seed stood for, it stands for still.
+    return _with_stability(scenario, random.Random(f"explore/{seed}/stability"))
 
 
 class _Draw:
@@ -233,6 +248,23 @@ class _Draw:
             return 0
         most = self.f if self.reliability == "group" else self.members - 1
         return self.stream.randint(0, most)
+
+
+def _with_stability(scenario: ProtocolScenario, stream: random.Random) -> ProtocolScenario:
+    """Half of all cases gossip; the others learn what to forget by a protocol of STAB."""
+    name = stream.choice(_STABILITY)
+    if name == "gossip":
+        return scenario
+    period_ms = scenario.protocol.gossip_period_ms
+    protocol = replace(
+        scenario.protocol,
+        stability=name,
+        stability_branching=stream.choice((1, 2, 4)),
+        stability_period_ms=stream.choice((0.0, 0.0, period_ms)),
+        stability_delta=stream.random() < 0.3,
+        stability_ride_ms=stream.choice((0.0, 0.0, period_ms / 2)),
+    )
+    return replace(scenario, protocol=protocol)
 
 
 def _few_digits(value: float) -> float:

@@ -18,10 +18,13 @@ from semcast.wire.frames import (
     FRAME_HEAD_BYTES,
     NAK,
     NAK_HEAD_BYTES,
+    OF_SAFETY,
     PRIVATE,
     RANKED,
     RECORD_HEAD_BYTES,
     RELAYED,
+    ROUND,
+    ROUND_HEAD_BYTES,
     RUN_HEAD_BYTES,
     SAFETY,
     SOURCE_BYTES,
@@ -29,6 +32,7 @@ from semcast.wire.frames import (
     Covered,
     Fragment,
     Nak,
+    Round,
     Vector,
 )
 from semcast.wire.message import Message
@@ -179,6 +183,24 @@ class FrameWriter:
             write_i64_le(self._out, row.agreed)
             write_i64_le(self._out, row.lowest)
             write_i64_le(self._out, row.newest)
+        return True
+
+    def add_round(self, told: Round) -> bool:
+        """Add a message of a round; callers keep a page small enough for one datagram."""
+        flags: i64 = OF_SAFETY if told.safety else 0
+        if not self._open_frame(ROUND, flags, ROUND_HEAD_BYTES + 32 * len(told.rows)):
+            return False
+        head = told.kind | (told.unnamed << 8) | (told.page << 16)
+        write_i32_le(self._out, _as_i32(head))
+        write_i64_le(self._out, told.target)
+        write_i64_le(self._out, told.epoch)
+        write_i64_le(self._out, told.round)
+        write_i32_le(self._out, _as_i32(told.root))
+        write_i32_le(self._out, _as_i32(told.count))
+        for source, value, newest in told.rows:
+            self._write_source(source)
+            write_i64_le(self._out, value)
+            write_i64_le(self._out, newest)
         return True
 
     def _open_frame(self, kind: i64, flags: i64, size: i64) -> bool:
