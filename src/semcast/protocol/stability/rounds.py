@@ -116,6 +116,9 @@ class RoundTracker(ABC):
         self._writable: Numbers | None = None
         # INV-LATEST: the latest round that this member knows, whether or not it takes part.
         self._round: i64 = 0
+        # Whether that was in this epoch. A root that came back without memory may give a number
+        # once more that its former life gave; that round is another one.
+        self._round_is_known = True
         self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
         self._phase = _IDLE
         self._missing: dict[int, None] = {}
@@ -261,6 +264,7 @@ class RoundTracker(ABC):
         """The roll has changed: the round under way is over, and the next is among others."""
         was_root = self._phase != _IDLE and self._root == self.me
         self._leave_round()
+        self._round_is_known = False
         self._info = None
         self._out.clear()
         self.patience.ended()
@@ -282,6 +286,7 @@ class RoundTracker(ABC):
         self._leave_round()
         self._round = round_number
         self._root = root
+        self._round_is_known = True
         self._info = None
         self._entered_ns = now_ns
         feeders = self._feeders(self.roll.shape(root))
@@ -396,7 +401,10 @@ class RoundTracker(ABC):
         return told.kind == INFO
 
     def _is_later(self, told: Told) -> bool:
-        return told.round > self._round or (told.round == self._round and told.root < self._root)
+        if told.round != self._round:
+            return told.round > self._round
+        again = told.root == self._root and not self._round_is_known
+        return told.root < self._root or again
 
     def _is_earlier(self, told: Told) -> bool:
         return told.round < self._round or (told.round == self._round and told.root > self._root)
@@ -413,6 +421,7 @@ class RoundTracker(ABC):
                 self._leave_round()
                 self._round = told.round
                 self._root = told.root
+                self._round_is_known = True
             if first:
                 grown = self._ended(told, now_ns)
                 self._heard_result(told)
@@ -437,6 +446,7 @@ class RoundTracker(ABC):
         self._leave_round()
         self._round = told.round
         self._root = self.me
+        self._round_is_known = True
         self._info = None
         return self._begin(now_ns) if told.kind in (START, ASK) else False
 
