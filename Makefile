@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 # The same files, interpreted: src comes before the compiled package that .venv holds.
 PURE := PYTHONPATH=src
+# These start Spark as tests/pipeline does, and so run beside it, in a process of their own.
+SPARK_TESTS := tests/bench/test_spark_bench.py tests/cli/test_profile.py
 
 .PHONY: help
 help: ## Explain the targets
@@ -20,7 +22,7 @@ preflight:
 	@$(PYTHON) tools/preflight.py
 
 $(VENV)/.deps: constraints.txt pyproject.toml | preflight
-	@echo "Setting up $(VENV) (first time: a minute or two) ..."
+	@echo "Setting up $(VENV) (first time: several minutes; Spark alone is 450 MB) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python tools/requirements.py pyproject.toml dev > $(VENV)/requirements.txt
 	@$(PIP) install -c constraints.txt -r $(VENV)/requirements.txt
@@ -40,9 +42,14 @@ demo: setup ## Show what semcast does, in a minute
 	@$(BIN)/semcast demo
 
 .PHONY: test
-test: setup ## Run the tests; the core's on both builds, compiled and interpreted
-	@echo "== everything, compiled"
-	@$(BIN)/python -m pytest -q
+test: setup ## Run the tests: those of test-core, and the pipeline's on Spark beside them
+	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-core" \
+		"$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)"
+
+.PHONY: test-core
+test-core: setup ## Run the tests without Spark; the core's on both builds, compiled and interpreted
+	@echo "== everything but Spark, compiled"
+	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
@@ -67,6 +74,10 @@ bench: setup ## Time the hot path, the simulator and a group of 64, each in one 
 .PHONY: bench-peers
 bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
 	@$(BIN)/python -m bench.peers $(PEERS)
+
+.PHONY: bench-spark
+bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
+	@$(BIN)/python -m bench.spark $(SPARK)
 
 .PHONY: proof
 proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS (3600) go
@@ -97,5 +108,5 @@ format: $(VENV)/.deps ## Format the code
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	@rm -rf $(VENV) .venv-peers build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-peers .venv-bench build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +

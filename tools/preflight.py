@@ -1,5 +1,6 @@
 """Say in one line each what this machine lacks, and which Debian package brings it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,12 +13,33 @@ JAVA_MIN = 17
 
 
 def java_version() -> int | None:
-    """The major version of the Java on PATH, or None."""
-    if shutil.which("java") is None:
+    """The major version of the Java that Spark would start (JAVA_HOME's, else PATH's), or None."""
+    home = os.environ.get("JAVA_HOME")
+    path = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if path is None:
         return None
-    text = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', text)
+    try:
+        done = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)  # Java 8 called itself 1.8
     return int(found.group(1)) if found else None
+
+
+def java_problem() -> str | None:
+    """What `make demo` and `make test` will stop at; everything without Spark goes on."""
+    version = java_version()
+    if version is not None and version >= JAVA_MIN:
+        return None
+    home = os.environ.get("JAVA_HOME")
+    where = f"in JAVA_HOME={home}" if home else "on the path"
+    was = f"not found {where}" if version is None else f"{where} is version {version}"
+    return (
+        f"Java {JAVA_MIN} or newer is needed for Spark, so for make demo and make test; "
+        f"java {was}: apt-get install openjdk-17-jre-headless"
+    )
 
 
 def problems() -> list[str]:
@@ -40,15 +62,9 @@ def problems() -> list[str]:
 
 
 def main() -> int:
-    version = java_version()
-    if version is None or version < JAVA_MIN:
-        was = "not found" if version is None else f"is version {version}"
-        # Only the Spark pipeline needs it, so everything else goes on.
-        print(
-            f"semcast: note: Java {JAVA_MIN} or newer is needed for Spark; java {was}: "
-            "apt-get install openjdk-17-jre-headless",
-            file=sys.stderr,
-        )
+    note = java_problem()
+    if note is not None:
+        print(f"semcast: note: {note}", file=sys.stderr)
     found = problems()
     for line in found:
         print(f"semcast: {line}", file=sys.stderr)

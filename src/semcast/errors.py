@@ -11,6 +11,7 @@
     │   └── ReplayError           a datagram seen before, too old to tell, or of an earlier life
     ├── NoAnswerError             nobody in the group answered in time
     ├── TransportError            the network of this machine refuses: an address, a port, a route
+    ├── PipelineError             Spark cannot start, or a job of it failed
     └── InputError                a file or an option a user gave cannot be used
 
 Numbers that an error's text mentions are attributes of it too.
@@ -72,6 +73,10 @@ class NoAnswerError(SemcastError):
 
 class TransportError(SemcastError):
     """The network of this machine refuses; the text says what was asked of it and what to do."""
+
+
+class PipelineError(SemcastError):
+    """Spark cannot start here, or a job of it failed; the text says why and what to do."""
 
 
 class InputError(SemcastError):

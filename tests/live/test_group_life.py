@@ -186,6 +186,26 @@ def test_a_forked_child_may_not_use_its_parents_group(way: Way) -> None:
         assert not [event for event in a.past_events() if event.kind in ("left", "silent")]
 
 
+def test_a_fork_after_leaving_closes_nobodys_files(way: Way) -> None:
+    """The numbers of the group's files are others' by then."""
+    with meeting(way):
+        pass
+    pipes = [os.pipe() for _ in range(32)]
+    child = os.fork()
+    if child == 0:
+        closed = 0
+        for fileno in (one for pipe in pipes for one in pipe):
+            try:
+                os.fstat(fileno)
+            except OSError:
+                closed += 1
+        os._exit(closed)
+    _, status = os.waitpid(child, 0)
+    for fileno in (one for pipe in pipes for one in pipe):
+        os.close(fileno)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 @pytest.mark.parametrize("kind", ["multicast", "unicast"])
 def test_the_end_of_the_interpreter_is_prompt_and_others_see_that_it_left(kind: str) -> None:
     with Nodes(Way(kind, ipv6=False)) as nodes:

@@ -16,14 +16,18 @@ from typing import Annotated, Final
 import typer
 
 from semcast.cli import (
+    analyse,
     demo,
     doctor,
+    ingest,
     keys,
     members,
     model_propagation,
     model_purge,
     model_stability,
     model_trigger,
+    monitor,
+    plan,
     profile,
     record,
     replay,
@@ -31,8 +35,10 @@ from semcast.cli import (
     sim_exhaust,
     sim_explore,
     sim_run,
+    sweep,
     tail,
     top,
+    verify,
 )
 from semcast.cli._errors import exit_code_of
 
@@ -73,7 +79,7 @@ sim_app.command("replay", short_help="One case of the explorer again.")(sim_expl
 sim_app.command("exhaust", short_help="Every run of a very small group, all checked.")(
     sim_exhaust.sim_exhaust
 )
-app.command("demo", short_help="Watch one slow reader under four policies.")(demo.demo)
+app.command("demo", short_help="A live group with one slow reader, explained by Spark.")(demo.demo)
 app.command("doctor", short_help="What the network of this machine can do, and what to mend.")(
     doctor.doctor
 )
@@ -96,9 +102,21 @@ app.command("record", short_help="Write down what happens in a group.")(record.r
 app.command("replay", short_help="Send what a trace holds to a group.")(replay.replay)
 app.add_typer(model_app, name="model")
 app.add_typer(sim_app, name="sim")
-app.command("profile", short_help="How far apart a trace's messages and replacements are.")(
+app.command("ingest", short_help="Traces and journals into Parquet, bad rows kept aside.")(
+    ingest.ingest
+)
+app.command("profile", short_help="Traffic: what replaces what, how soon, how often.")(
     profile.profile
 )
+app.command("plan", short_help="The smallest buffer that carries a slow receiver.")(plan.plan)
+app.command("sweep", short_help="A scenario over a grid of settings and seeds.")(sweep.sweep)
+app.command("analyse", short_help="Rates, latencies, purging: what a journal tells.")(
+    analyse.analyse
+)
+app.command("verify", short_help="Hold a journal against everything that was promised.")(
+    verify.verify
+)
+app.command("monitor", short_help="Profile and verify a group while it runs.")(monitor.monitor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

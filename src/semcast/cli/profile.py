@@ -1,109 +1,115 @@
-"""`semcast profile`: a trace in; how far apart are messages and what they replace, out."""
+"""`semcast profile`: a trace in; who replaces whom how far back, how often and how fast, out."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.errors import InputError
-from semcast.obsolescence import Profile, Profiler
+from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._trace import (
+    ColumnOption,
+    FormatOption,
+    TimeUnitOption,
+    trace_options,
+    warn_of_rows,
+)
 
 if TYPE_CHECKING:
-    from semcast.sim.trace import TraceRow
-
-_DISTANCES = (1, 4, 16, 32, 64, 128, 256, 1024)
+    from semcast.pipeline.profile.summary import TrafficProfile
 
 
 def profile(
     trace: Annotated[
-        Path, typer.Argument(help="CSV with a heading (time_s,sender,key,kind,size), or .csv.gz.")
+        str,
+        typer.Argument(
+            help="CSV with a heading, JSON lines or Parquet (time_s, sender, key, kind, size; .gz "
+            "too), a folder or pattern of them, what `semcast ingest` wrote, or a journal."
+        ),
     ],
-    per_sender: Annotated[
+    one_stream: Annotated[
         bool,
         typer.Option(
-            "--per-sender", help="Count distances in each sender's own sequence, as bitmaps do."
+            "--one-stream/--per-sender",
+            help="Count distances in the whole stream, or in each sender's own sequence, as "
+            "bitmaps do.",
         ),
     ] = False,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="NAME", help="Which trace, or run, if there are several."),
+    ] = None,
+    window_s: Annotated[
+        float, typer.Option("--window-s", help="How long a window is for rates and bursts.")
+    ] = 1.0,
     pmf_out: Annotated[
         Path | None,
         typer.Option("--pmf-out", help="Write the pmf here, for `semcast model purge --pmf`."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with tables and plots here.")
+    ] = None,
+    column: ColumnOption = None,
+    time_unit: TimeUnitOption = "s",
+    kind: FormatOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How far apart are messages and the ones they replace, and how many are never replaced?
+    """How far apart are messages and the ones they replace, how often, how fast, how large?
 
     \b
     Example:
-      semcast profile quotes.csv.gz --pmf-out quotes.json
+      semcast profile quotes.csv.gz --pmf-out quotes.json --html quotes.html
       semcast model purge --pmf quotes.json --buffer 64 --sender-rate 100 --receiver-rate 40
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    found = _profile(trace, per_sender)
+    from semcast.pipeline.profile.find import find_stream
+
+    options = trace_options(column, time_unit, kind)
+    if html is not None:
+        from semcast.report.figures import require_matplotlib
+
+        require_matplotlib()  # before the minutes that a large trace takes
+    stream = find_stream(trace, options, only)
+    with spark_session("profile", master, conf) as spark:
+        from semcast.pipeline.profile.kernel import Question
+        from semcast.pipeline.profile.run import profile_found
+
+        found = profile_found(spark, stream, Question(not one_stream, window_s))
+    _write(found, pmf_out, html)
+    if as_json:
+        from semcast.pipeline.profile.tables import as_json as object_of
+
+        print_json(object_of(found))
+    else:
+        _print(found)
+    warn_of_rows(found.name, found.rejected, found.times_back)
+
+
+def _write(found: "TrafficProfile", pmf_out: Path | None, html: Path | None) -> None:
     if pmf_out is not None:
         pmf_out.write_text(json.dumps(found.pmf))
-    within = {str(x): found.share_within(x) for x in _DISTANCES}
-    if as_json:
-        print_json(
-            {
-                "messages": found.messages,
-                "share_never_obsolete": found.share_never_obsolete,
-                "purge_ratio_limit": 1 - found.pmf.get(0, 0.0),
-                "share_replacing_within": within,
-                "per_sender": per_sender,
-            }
-        )
-        return
-    rows = [(f"{x} messages", f"{share:.1%}") for x, share in within.items()]
-    print_table(
-        f"{trace.name}: {found.messages:,} messages", ["replaces one within", "share"], rows
-    )
+    if html is not None:
+        from semcast.pipeline.profile.tables import tables
+        from semcast.report.profile_page import profile_page
+
+        html.write_text(profile_page(found, tables(found)), encoding="utf-8")
+
+
+def _print(found: "TrafficProfile") -> None:
+    from semcast.pipeline.profile.tables import tables
+
+    for title, columns, rows in tables(found):
+        print_table(title, columns, rows)
+    # Bitmaps count in their sender's own sequence; a buffer holds the messages of all.
+    room = "bitmap of N bits" if found.per_sender else "buffer of N messages"
     print_words(
-        f"{found.share_never_obsolete:.1%} are never replaced: every member must get those. "
-        f"A buffer of N messages, and a bitmap of N bits, can purge at most the share of its row."
+        f"{found.never_replaced_share:.1%} are never replaced: every member must get those. "
+        f"A {room} can purge at most the share of its row."
     )
-
-
-def _profile(trace: Path, per_sender: bool) -> Profile:
-    profilers: dict[str, Profiler] = {}
-    for row in _with_progress(trace):
-        name = row.sender if per_sender else ""
-        profiler = profilers.get(name)
-        if profiler is None:
-            profiler = profilers[name] = Profiler()
-        profiler.add(row.key or None)
-    if not profilers:
-        raise InputError(f"{trace}: no messages in it")
-    profiles = [profiler.profile() for profiler in profilers.values()]
-    counts: dict[int, int] = {}
-    for found in profiles:
-        for distance, count in found.counts.items():
-            counts[distance] = counts.get(distance, 0) + count
-    return Profile(
-        sum(found.messages for found in profiles),
-        counts,
-        sum(found.never_obsolete for found in profiles),
-    )
-
-
-def _with_progress(trace: Path) -> "Iterator[TraceRow]":
-    """The rows, with a count of them on a terminal once it takes longer than two seconds."""
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    from semcast.sim.trace import read_trace
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield from read_trace(trace)
-        return
-    columns = (TextColumn("reading {task.completed:,.0f} messages"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("read", total=None, visible=False)
-        started = progress.get_time()
-        for at, row in enumerate(read_trace(trace), start=1):
-            if at % 10_000 == 0:
-                late = progress.get_time() - started > 2
-                progress.update(task, completed=at, visible=late)
-            yield row
+    if found.by_number:
+        print_words(
+            f"{found.by_number:,} messages replace others by number, not by key: "
+            "their distances are not counted."
+        )

@@ -130,7 +130,8 @@ def resolve(peers: Iterable[str], ipv6: bool) -> list[Address]:
 
 def _after_fork() -> None:
     for engine in _engines:
-        engine.after_fork()
+        if not engine.closed:
+            engine.after_fork()
     _engines.clear()
 
 

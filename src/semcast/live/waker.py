@@ -2,6 +2,9 @@
 
 import contextlib
 import os
+from typing import Final
+
+_CLOSED: Final = -1
 
 
 class Waker:
@@ -32,6 +35,9 @@ class Waker:
             os.read(self._read, 8)
 
     def close(self) -> None:
-        """Let go of it."""
-        for fileno in {self._read, self._write}:
+        """Let go of it; harmless when repeated."""
+        held = {self._read, self._write} - {_CLOSED}
+        # The numbers may be somebody else's file a moment from now.
+        self._read = self._write = _CLOSED
+        for fileno in held:
             os.close(fileno)

@@ -1,0 +1,198 @@
+"""A session and data in, measured lines out: every property, every question, the trace's profile.
+
+The stages are called as the commands call them. Frames that several properties or questions share
+are computed when the first one asks for them, and are a line of their own.
+"""
+
+import shutil
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.spark.data import TRACE, Data
+from bench.spark.meter import Meter
+from semcast.pipeline.analyse.questions import QUESTIONS, Analysis
+from semcast.pipeline.ingest.inputs import TraceOptions, find_files
+from semcast.pipeline.ingest.lake import is_lake
+from semcast.pipeline.ingest.traces import ingest_traces
+from semcast.pipeline.journals import Journals, read_journals
+from semcast.pipeline.profile.find import Found, find_stream
+from semcast.pipeline.profile.run import profile_found
+from semcast.pipeline.profile.summary import TrafficProfile
+from semcast.pipeline.progress import run_job
+from semcast.pipeline.verify.facts import Facts
+from semcast.pipeline.verify.frames import Frames
+from semcast.pipeline.verify.report import SHOWN_MAX, STAGES, first_of_each
+from semcast.pipeline.verify.rest import restless
+from semcast.pipeline.verify.survey import survey
+
+SURVEY: Final = "survey"
+REST: Final = "rest"
+PROFILE_CSV: Final = "profile of CSV"
+INGEST: Final = "ingest CSV"
+PROFILE_LAKE: Final = "profile of what was ingested"
+
+
+class TimedFrames(Frames):
+    """Frames that are computed, and timed, when somebody first asks for them."""
+
+    def __init__(self, spark: SparkSession, events: DataFrame, facts: Facts, meter: Meter) -> None:
+        super().__init__(spark, events, facts)
+        self._meter: Final = meter
+
+    @cached_property
+    def by_node(self) -> DataFrame:
+        return self._timed("by_node", lambda: super(TimedFrames, self).by_node)
+
+    @cached_property
+    def by_sender(self) -> DataFrame:
+        return self._timed("by_sender", lambda: super(TimedFrames, self).by_sender)
+
+    @cached_property
+    def in_order(self) -> DataFrame:
+        return self._timed("in_order", lambda: super(TimedFrames, self).in_order)
+
+    def once(self, name: str, make: Callable[[Frames], DataFrame]) -> DataFrame:
+        if name in self._shared:
+            return self._shared[name]
+        return self._timed(name, lambda: super(TimedFrames, self).once(name, make))
+
+    def _timed(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        return _computed(self.spark, self._meter, name, make)
+
+
+class TimedAnalysis(Analysis):
+    """An analysis whose shared frames are computed, and timed, when first asked for."""
+
+    def __init__(self, journals: Journals, questions: Collection[str], meter: Meter) -> None:
+        super().__init__(journals, questions)
+        self._meter: Final = meter
+
+    @cached_property
+    def counted(self) -> DataFrame:
+        return self._timed("counted", lambda: super(TimedAnalysis, self).counted)
+
+    @cached_property
+    def replaced(self) -> DataFrame:
+        return self._timed("replaced", lambda: super(TimedAnalysis, self).replaced)
+
+    @cached_property
+    def retained(self) -> DataFrame:
+        return self._timed("retained", lambda: super(TimedAnalysis, self).retained)
+
+    @cached_property
+    def series(self) -> DataFrame:
+        return self._timed("windows", lambda: super(TimedAnalysis, self).series)
+
+    @cached_property
+    def receivers(self) -> DataFrame:
+        return self._timed("receptions", lambda: super(TimedAnalysis, self).receivers)
+
+    def _timed(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        return _computed(self._spark, self._meter, name, make)
+
+
+def _computed(
+    spark: SparkSession, meter: Meter, name: str, make: Callable[[], DataFrame]
+) -> DataFrame:
+    frame = make()
+    # Only what is kept is shared; the rest is part of the job that asks.
+    if frame.is_cached:
+        meter.time(name, lambda: run_job(spark, name, frame.count), shared=True, found=_rows)
+    return frame
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} rows"
+
+
+def verify(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str], bool]) -> None:
+    """Every property, one by one, as `semcast verify` judges them."""
+    names = [name for name in (REST, *STAGES) if wanted(name)]
+    if not names:
+        return
+    journals = read_journals(spark, data.journal)
+
+    def look() -> Facts:
+        return run_job(spark, SURVEY, lambda: survey(journals.events, journals.headers))
+
+    facts = meter.time(SURVEY, look, shared=True)
+    if facts is None:
+        return
+    frames = TimedFrames(spark, journals.events, facts, meter)
+    try:
+        for name in names:
+            meter.time(name, _judge(spark, frames, name), found=_violations)
+    finally:
+        frames.close()
+
+
+def _judge(spark: SparkSession, frames: Frames, name: str) -> Callable[[], list[Any]]:
+    def judge() -> list[Any]:
+        if name == REST:
+            return run_job(spark, name, lambda: restless(frames).collect())
+        return run_job(
+            spark, name, lambda: first_of_each(STAGES[name](frames), SHOWN_MAX).collect()
+        )
+
+    return judge
+
+
+def _violations(rows: list[Any]) -> str:
+    return f"{len(rows)} broken"
+
+
+def analyse(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str], bool]) -> None:
+    """Every question, one by one, as `semcast analyse` asks them."""
+    names = [name for name in QUESTIONS if wanted(name)]
+    if not names:
+        return
+    with TimedAnalysis(read_journals(spark, data.journal), names, meter) as analysis:
+        for name in names:
+            meter.time(name, _answer(spark, analysis, name), found=_rows)
+
+
+def _answer(spark: SparkSession, analysis: Analysis, name: str) -> Callable[[], int]:
+    def answer() -> int:
+        return run_job(spark, name, lambda: len(analysis.table(name).collect()))
+
+    return answer
+
+
+def profile(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str], bool]) -> None:
+    """The trace as CSV, its way into the lake, and the same profile from there."""
+    if wanted(PROFILE_CSV):
+        meter.time(PROFILE_CSV, _profile(spark, find_stream(data.trace)), found=_distances)
+    if wanted(INGEST):
+        # What is there already would not be ingested again.
+        shutil.rmtree(data.lake, ignore_errors=True)
+        meter.time(INGEST, lambda: ingest(spark, data), found=_rows)
+    if wanted(PROFILE_LAKE):
+        if not is_lake(data.lake):
+            ingest(spark, data)
+        meter.time(PROFILE_LAKE, _profile(spark, find_stream(data.lake)), found=_distances)
+
+
+def _profile(spark: SparkSession, stream: Found) -> Callable[[], TrafficProfile]:
+    return lambda: profile_found(spark, stream)
+
+
+def _distances(found: TrafficProfile) -> str:
+    return f"{found.never_replaced_share:.4f} never replaced"
+
+
+def ingest(spark: SparkSession, data: Data) -> int:
+    """Put the trace into the lake, whole or not at all; how many rows those are."""
+    reports = ingest_traces(spark, find_files([data.trace], TraceOptions()), data.lake, trace=TRACE)
+    return sum(one.rows for one in reports)
+
+
+Group = Callable[[SparkSession, Data, Meter, Callable[[str], bool]], None]
+GROUPS: Final[dict[str, Group]] = {"verify": verify, "analyse": analyse, "profile": profile}
+JOBS: Final[dict[str, tuple[str, ...]]] = {
+    "verify": (REST, *STAGES),
+    "analyse": tuple(QUESTIONS),
+    "profile": (PROFILE_CSV, INGEST, PROFILE_LAKE),
+}

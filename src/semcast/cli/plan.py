@@ -1,0 +1,251 @@
+"""`semcast plan`: a trace and a slow receiver in; the buffer and the bitmap that carry it, out."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from semcast.cli._output import JsonOption, print_json, print_table, print_words
+from semcast.cli._spark import ConfOption, MasterOption, spark_session
+
+if TYPE_CHECKING:
+    from semcast.pipeline.plan.confirm import Trial
+    from semcast.pipeline.plan.forecast import Expected
+    from semcast.pipeline.plan.run import Plan, Wish
+
+NOT_CARRIED: Final = 1
+SEEDS_MAX: Final = 50
+ROWS: Final = {
+    "sender_rate_msg_s": "sent, msg/s",
+    "slow_receiver_rate_msg_s": "taken by the slow receiver, msg/s",
+    "purged_share": "purged for it",
+    "semantic_latency_mean_ms": "semantic latency, mean ms",
+    "semantic_latency_max_ms": "semantic latency, max ms",
+    "occupancy_mean_messages": "waiting, mean messages",
+    "blocked_share": "sender blocked, of the time",
+}
+
+
+def plan(
+    trace: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet: a file or a folder.")],
+    receiver_rate: Annotated[
+        float | None,
+        typer.Option("--receiver-rate", help="What the slow receiver can do, in msg/s."),
+    ] = None,
+    receiver_share: Annotated[
+        float | None,
+        typer.Option("--receiver-share", help="The same as a share of the trace's mean rate."),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=2, max=SEEDS_MAX, help="Streams drawn from the trace.")
+    ] = 10,
+    blocked_max: Annotated[
+        float,
+        typer.Option("--blocked-max", help="How much of the time the sender may be blocked."),
+    ] = 0.01,
+    per_sender: Annotated[
+        bool,
+        typer.Option(
+            "--per-sender",
+            help="Each sender of the trace will be a member of its own: k for its own messages.",
+        ),
+    ] = False,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="What the file calls a column, as in key=symbol."),
+    ] = None,
+    time_unit: Annotated[
+        str, typer.Option("--time-unit", help="What times count: s, ms, us, ns or iso.")
+    ] = "s",
+    form: Annotated[
+        str | None, typer.Option("--format", help="csv, json or parquet, if the name lies.")
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="Keep the replayed streams here; a cluster must see it."),
+    ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """The smallest buffer and bitmap that carry a slow receiver, confirmed by simulation.
+
+    The closed form makes a guess from the trace's distances; a sweep that replays the trace, and
+    streams drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
+    GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver.
+
+    \b
+    Example:
+      semcast plan quotes.csv.gz --receiver-share 0.6
+      semcast plan quotes.csv.gz --receiver-rate 40 --json
+    """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    from semcast.errors import InputError
+    from semcast.pipeline.ingest.inputs import (
+        TraceOptions,
+        find_files,
+        parse_columns,
+        parse_format,
+        parse_time_unit,
+    )
+    from semcast.pipeline.ingest.read import read_rows
+    from semcast.pipeline.plan.run import Receiver, Wish, plan_rows
+
+    if not 0 < blocked_max < 1:
+        raise InputError(f"--blocked-max is {blocked_max:g}; it must be between 0 and 1")
+    wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max)
+    options = TraceOptions(
+        parse_columns(columns or ()), parse_time_unit(time_unit), parse_format(form)
+    )
+    files = find_files([trace], options)
+    with spark_session("plan", master, conf) as spark:
+        found = plan_rows(spark, read_rows(spark, files, options), files[0].stem, wish, work)
+    if as_json:
+        print_json(_as_json(found, wish, per_sender))
+    else:
+        _print(found, wish, per_sender)
+    return 0 if found.final is not None else NOT_CARRIED
+
+
+# -- output ----------------------------------------------------------------------------------------
+
+
+def _as_json(found: "Plan", wish: "Wish", per_sender: bool) -> dict[str, object]:
+    confirmed, final, hoped = found.confirmed, found.final, found.forecast
+    return {
+        "trace": found.profile.name,
+        "messages": found.profile.messages,
+        "senders": found.profile.senders,
+        "mean_rate_msg_s": hoped.demand.sender_rate_msg_s,
+        "never_replaced_share": found.profile.never_replaced_share,
+        "receiver_rate_msg_s": hoped.demand.receiver_rate_msg_s,
+        "receiver_rate_min_msg_s": hoped.receiver_rate_min_msg_s,
+        "purge_ratio_needed": hoped.ratio_needed,
+        "purge_ratio_limit": hoped.ratio_limit,
+        "carried": final is not None,
+        "buffer_messages": None if final is None else final.buffer_messages,
+        "k": None if final is None else final.k,
+        "k_per_sender": found.k_per_sender,
+        "closed_form": {"buffer_messages": hoped.buffer_messages, "k": hoped.k},
+        "expected": None if final is None else asdict(_expected(found, final)),
+        "blocked_share_max": wish.blocked_share_max,
+        "seeds": wish.seeds,
+        "first_trial": None if confirmed is None else asdict(confirmed.first),
+        "final_trial": None if final is None else asdict(final),
+        "group_config": _config(found, per_sender),
+    }
+
+
+def _expected(found: "Plan", trial: "Trial") -> "Expected":
+    from semcast.pipeline.plan.forecast import expected
+
+    return expected(found.profile.pmf, found.forecast.demand, trial.buffer_messages, trial.k)
+
+
+def _config(found: "Plan", per_sender: bool) -> str | None:
+    from semcast.pipeline.plan.paste import group_config
+
+    final = found.final
+    if final is None:
+        return None
+    k = found.k_per_sender if per_sender and found.k_per_sender is not None else final.k
+    sizes = found.profile.sizes
+    return group_config(found.profile.name, final.buffer_messages, k, sizes.largest)
+
+
+def _print(found: "Plan", wish: "Wish", per_sender: bool) -> None:
+    demand = found.forecast.demand
+    profile = found.profile
+    print_words(
+        f"{profile.name}: {profile.messages:,} messages, {demand.sender_rate_msg_s:.1f} msg/s in "
+        f"the mean; {profile.never_replaced_share:.1%} are never replaced. The receiver takes "
+        f"{demand.receiver_rate_msg_s:.1f} msg/s, "
+        f"{demand.receiver_rate_msg_s / demand.sender_rate_msg_s:.0%} of that."
+    )
+    if found.confirmed is None:
+        _print_impossible(found)
+        return
+    trial = found.final or found.confirmed.first
+    _print_trial(trial, wish)
+    if found.final is None:
+        _print_not_carried(found, wish)
+        return
+    _print_carried(found, found.final, wish)
+    config = _config(found, per_sender)
+    assert config is not None
+    print_words("", config)
+
+
+def _print_impossible(found: "Plan") -> None:
+    hoped = found.forecast
+    demand = hoped.demand
+    print_words(
+        f"No buffer can carry it: {1 - hoped.ratio_limit:.1%} of the messages are never replaced, "
+        f"or from further away than the longest bitmap reaches (1,024 messages). That is "
+        f"{hoped.receiver_rate_min_msg_s:.1f} msg/s, and the receiver takes "
+        f"{demand.receiver_rate_msg_s:.1f}.",
+        f"A receiver of at least {hoped.receiver_rate_min_msg_s:.1f} msg/s "
+        f"({hoped.receiver_rate_min_msg_s / demand.sender_rate_msg_s:.0%} of the mean rate) "
+        "could be carried.",
+    )
+
+
+def _print_trial(trial: "Trial", wish: "Wish") -> None:
+    rows = []
+    for name, words in ROWS.items():
+        form = ".2%" if name.endswith("_share") else ",.1f"
+        on_trace = "" if trial.trace is None else f"{trial.trace[name]:{form}}"
+        on_drawn = ""
+        if trial.drawn is not None:
+            one = trial.drawn[name]
+            on_drawn = f"{one.mean:{form}} ± {one.ci95 or 0.0:{form}}"
+        rows.append((words, on_trace, on_drawn))
+    title = f"Simulated with N = {trial.buffer_messages:,} and k = {trial.k}"
+    print_table(title, ["", "the trace", f"{wish.seeds} streams drawn from it"], rows)
+
+
+def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:
+    assert found.confirmed is not None
+    hoped, first = found.forecast, found.confirmed.first
+    model = _expected(found, final)
+    bound = model.sender_rate_max_msg_s
+    sentences = [
+        f"Carried with N = {final.buffer_messages:,} messages and k = {final.k}: the sender is "
+        f"blocked no more than {wish.blocked_share_max:.1%} of the time (mean and 95% confidence "
+        "interval).",
+        f"Under lasting congestion the closed form expects {model.purge_ratio:.1%} purged and "
+        + ("any sender carried" if bound is None else f"a sender of {bound:,.0f} msg/s carried")
+        + f"; a full buffer is {model.latency_full_ms:,.0f} ms of reading.",
+    ]
+    if final.buffer_messages != hoped.buffer_messages or final.k != hoped.k:
+        blocked = _blocked(first)
+        sentences.append(
+            f"The closed form alone asks for N = {hoped.buffer_messages:,} and k = {hoped.k}. It "
+            f"knows no bursts: with that the sender was blocked {blocked:.1%} of the time, so the "
+            "buffer was enlarged until the sweep carried it."
+        )
+    if found.k_per_sender is not None:
+        sentences.append(
+            f"k is for one member that sends all of it. If each of the {found.profile.senders} "
+            f"senders is a member of its own, k = {found.k_per_sender} tells as much "
+            "(--per-sender)."
+        )
+    print_words(*sentences)
+
+
+def _print_not_carried(found: "Plan", wish: "Wish") -> None:
+    assert found.confirmed is not None
+    print_words(
+        f"Not carried by any buffer up to {found.confirmed.buffer_tried_max_messages:,} messages, "
+        f"with k up to 1,024: the sender is blocked more than {wish.blocked_share_max:.1%} of the "
+        "time. In the long run the closed form sees no obstacle, so bursts last too long, or the "
+        "trace is too short to tell with larger buffers. Give a faster receiver, more "
+        "--blocked-max, or a longer trace.",
+    )
+
+
+def _blocked(trial: "Trial") -> float:
+    if trial.trace is not None:
+        return trial.trace["blocked_share"]
+    assert trial.drawn is not None
+    return trial.drawn["blocked_share"].mean

@@ -1,0 +1,14 @@
+"""Paths of files as Spark wants to be told them: not as addresses, and no letter for a pattern."""
+
+import re
+from pathlib import Path
+
+
+def to_read(path: Path) -> str:
+    """Spark reads patterns: what would be one in a name is escaped."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", to_write(path))
+
+
+def to_write(path: Path) -> str:
+    """An absolute path with its scheme, whatever the cluster's default file system is."""
+    return f"file://{path.absolute()}"

@@ -1,0 +1,102 @@
+"""Streams to replay: the rows of a trace in, files of messages out.
+
+Stream 0 is the trace as it was. The others are drawn from it: its time is cut into blocks, and
+each stream is a row of blocks drawn at random, with replacement (a block bootstrap). So bursts and
+the distances within them stay as they were, and a plan does not hang on one order of events.
+"""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
+
+from semcast.errors import InputError
+from semcast.pipeline.progress import run_job
+
+# Of a drawn stream, about; and the longest trace that is replayed whole.
+DRAWN_MESSAGES: Final = 100_000
+WHOLE_MESSAGES_MAX: Final = 500_000
+BLOCKS_DRAWN: Final = 16
+# One block may be much busier than the others, and be drawn often: there is an end to it.
+ROWS_MAX: Final = 20_000_000
+
+DRAWS: Final = "stream int, place int, block bigint"
+STREAMS: Final = "stream int, time_s double, key string, size int"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the time of a trace is cut into blocks."""
+
+    first_s: float
+    block_s: float
+    blocks: int
+
+    @staticmethod
+    def of(messages: int, first_s: float, last_s: float) -> "Cut":
+        """As many blocks as make a stream of about `DRAWN_MESSAGES` out of 16."""
+        blocks = max(BLOCKS_DRAWN, round(messages * BLOCKS_DRAWN / DRAWN_MESSAGES))
+        return Cut(first_s, (last_s - first_s) / blocks, blocks)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One file to replay."""
+
+    number: int  # 0: the trace as it was
+    path: Path
+    messages: int
+    duration_s: float
+
+
+def draws(cut: Cut, messages: int, seeds: int, seed: int = 1) -> list[tuple[int, int, int]]:
+    """Which block is where in which stream: rows of `DRAWS`."""
+    found = []
+    if messages <= WHOLE_MESSAGES_MAX:
+        found += [(0, at, at) for at in range(cut.blocks)]
+    for stream in range(1, seeds + 1):
+        chance = random.Random(f"{seed}/plan/{stream}")
+        found += [(stream, at, chance.randrange(cut.blocks)) for at in range(BLOCKS_DRAWN)]
+    return found
+
+
+def drawn(rows: DataFrame, choice: DataFrame, cut: Cut) -> DataFrame:
+    """Rows of a trace (`ingest.read.ROWS_SCHEMA`) and `DRAWS` in, `STREAMS` in order out."""
+    since_s = F.col("time_s") - F.lit(cut.first_s)
+    # The last message is at the very end of the last block.
+    block = F.least(F.floor(since_s / F.lit(cut.block_s)), F.lit(cut.blocks - 1))
+    placed = rows.where(F.col("reason").isNull()).withColumn("block", block)
+    joined = placed.join(F.broadcast(choice), "block")
+    moved_s = since_s + (F.col("place") - F.col("block")) * F.lit(cut.block_s)
+    return (
+        joined.withColumn("moved_s", moved_s)
+        .orderBy("stream", "moved_s", "place", "file", "start", "row")
+        .select("stream", F.col("moved_s").alias("time_s"), "key", "size")
+    )
+
+
+def write_streams(
+    spark: SparkSession, rows: DataFrame, cut: Cut, messages: int, seeds: int, folder: Path
+) -> list[Stream]:
+    """Draw the streams and write each as a file that `sim` replays."""
+    choice = draws(cut, messages, seeds)
+    per_block = messages / cut.blocks
+    if len(choice) * per_block > ROWS_MAX:
+        raise InputError(f"{seeds} seeds are more than {ROWS_MAX} messages; give fewer")
+    found = drawn(rows, spark.createDataFrame(choice, DRAWS), cut).limit(2 * ROWS_MAX)
+    table = run_job(spark, "drawing streams", found.toArrow)
+    streams = []
+    for number in sorted({stream for stream, _, _ in choice}):
+        blocks = sum(stream == number for stream, _, _ in choice)
+        part = table.filter(pc.equal(table["stream"], number)).drop_columns(["stream"])
+        if part.num_rows == 0:
+            continue
+        path = folder / f"stream-{number}.csv"
+        pa_csv.write_csv(part, path)
+        streams.append(Stream(number, path, part.num_rows, blocks * cut.block_s))
+    return streams

@@ -1,0 +1,12 @@
+"""FIFO Completeness (SRM Figure 3), as `check.fifo_completeness` has it."""
+
+from pyspark.sql import DataFrame
+
+from semcast.check.fifo_completeness import PROPERTY as PROPERTY
+from semcast.pipeline.verify.frames import Frames
+from semcast.pipeline.verify.owed import of_property
+
+
+def violations(frames: Frames) -> DataFrame:
+    """Stage: who lacks what it should have, when everything has come to rest."""
+    return of_property(frames, PROPERTY)

@@ -1,0 +1,187 @@
+"""The verdict on journals of any size: every property that was promised, and what is broken.
+
+Properties are the table of `check.report`, each judged by a stage that has a file of its own here:
+a property that joins there needs a line in `STAGES`. Which are promised depends on a run's header.
+What must hold in the end is judged of runs that have come to rest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
+
+from semcast.check.report import PROPERTIES, Property
+from semcast.check.violation import MessageId, Violation
+from semcast.errors import ConfigError
+from semcast.journal import Header
+from semcast.pipeline.journals import Journals
+from semcast.pipeline.progress import run_job
+from semcast.pipeline.verify import (
+    accounting,
+    agreement,
+    fifo_completeness,
+    fifo_order,
+    flow_bounds,
+    integrity,
+    key_completeness,
+    key_order,
+    safe_purging,
+    sender_reliability,
+    stability,
+    validity,
+)
+from semcast.pipeline.verify.frames import Frames
+from semcast.pipeline.verify.rest import restless
+from semcast.pipeline.verify.survey import survey
+
+Stage: TypeAlias = Callable[[Frames], DataFrame]
+STAGES: Final[dict[str, Stage]] = {
+    integrity.PROPERTY: integrity.violations,
+    fifo_order.PROPERTY: fifo_order.violations,
+    key_order.PROPERTY: key_order.violations,
+    key_completeness.PROPERTY: key_completeness.violations,
+    accounting.PROPERTY: accounting.violations,
+    flow_bounds.PROPERTY: flow_bounds.violations,
+    safe_purging.PROPERTY: safe_purging.violations,
+    stability.PROPERTY: stability.violations,
+    sender_reliability.PROPERTY: sender_reliability.violations,
+    validity.PROPERTY: validity.violations,
+    agreement.PROPERTY: agreement.violations,
+    fifo_completeness.PROPERTY: fifo_completeness.violations,
+}
+SHOWN_MAX: Final = 20
+
+
+@dataclass
+class RunVerdict:
+    """What came of one run."""
+
+    run: str
+    events: int
+    # Why what must hold in the end was not judged, or nothing.
+    not_at_rest: str = ""
+    # By property: how many events were judged, and how often it is broken.
+    judged: dict[str, int] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=dict)
+    # The first violations of each property.
+    shown: list[Violation] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is broken."""
+        return not any(self.broken.values())
+
+
+def chosen(names: Sequence[str] | None) -> list[Property]:
+    """The properties of these names, in any case, with - or _ for a space; or all."""
+    if not names:
+        return list(PROPERTIES)
+    by_name = {_plain(one.name): one for one in PROPERTIES}
+    for name in names:
+        if _plain(name) not in by_name:
+            there = ", ".join(one.name for one in PROPERTIES)
+            raise ConfigError(f"there is no property {name!r}; there are: {there}")
+    wanted = {_plain(name) for name in names}
+    return [one for name, one in by_name.items() if name in wanted]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", " ").replace("_", " ")
+
+
+def verify(
+    spark: SparkSession,
+    journals: Journals,
+    properties: Sequence[str] | None = None,
+    assume_rest: bool | None = None,
+    shown_max: int = SHOWN_MAX,
+) -> list[RunVerdict]:
+    """Judge every run by everything that it promised.
+
+    Whether a run has come to rest is read from its journal, unless `assume_rest` says it.
+    """
+    wanted = chosen(properties)
+    # Logs of lives are put together once, however often they are asked.
+    events = journals.events.persist() if journals.live else journals.events
+    facts = run_job(spark, "survey", lambda: survey(events, journals.headers))
+    frames = Frames(spark, events, facts)
+    verdicts = [RunVerdict(run.header.run, sum(run.counts.values())) for run in facts.runs]
+    try:
+        if assume_rest is None and any(not one.safety for one in wanted):
+            _mark_restless(spark, frames, verdicts)
+        elif assume_rest is False:
+            for verdict in verdicts:
+                verdict.not_at_rest = "it was said not to have come to rest"
+        for one in wanted:
+            _judge(spark, frames, one, verdicts, shown_max)
+    finally:
+        frames.close()
+        if journals.live:
+            events.unpersist()
+    return verdicts
+
+
+def _mark_restless(spark: SparkSession, frames: Frames, verdicts: list[RunVerdict]) -> None:
+    for row in run_job(spark, "rest", restless(frames).collect):
+        verdicts[row.run_no].not_at_rest = row.why
+
+
+def _judge(
+    spark: SparkSession,
+    frames: Frames,
+    one: Property,
+    verdicts: list[RunVerdict],
+    shown_max: int,
+) -> None:
+    numbers = {}
+    for no, (run, verdict) in enumerate(zip(frames.facts.runs, verdicts, strict=True)):
+        if promised(one, run.header) and (one.safety or not verdict.not_at_rest):
+            numbers[run.header.run] = no
+            verdict.judged[one.name] = sum(run.counts.get(event, 0) for event in one.about)
+            verdict.broken[one.name] = 0
+    if not numbers:
+        return
+    found = first_of_each(STAGES[one.name](frames), shown_max)
+    for row in run_job(spark, one.name, found.collect):
+        if row.run in numbers:
+            verdict = verdicts[numbers[row.run]]
+            verdict.broken[one.name] = row.total
+            verdict.shown.append(violation_of(row))
+
+
+def promised(one: Property, header: Header) -> bool:
+    """Whether a run promised this."""
+    return header.reliability in one.reliability and header.order in one.order
+
+
+def first_of_each(violations: DataFrame, shown_max: int) -> DataFrame:
+    """Stage: the first violations of each run, with how many there are as `total`."""
+    runs = Window.partitionBy("run")
+    return (
+        violations.withColumn("total", F.count("*").over(runs))
+        .withColumn("place", F.row_number().over(runs.orderBy("at_ns", "text")))
+        .where(F.col("place") <= shown_max)
+        .orderBy("run", "place")
+    )
+
+
+def all_violations(frames: Frames, properties: Sequence[str] | None = None) -> DataFrame:
+    """Stage: the violations of all runs that promised these properties, as one table.
+
+    Whether runs have come to rest is up to the caller.
+    """
+    stages = []
+    for one in chosen(properties):
+        runs = [run.header.run for run in frames.facts.runs if promised(one, run.header)]
+        if runs:
+            stages.append(STAGES[one.name](frames).where(F.col("run").isin(runs)))
+    return reduce(DataFrame.unionByName, stages)
+
+
+def violation_of(row: Any) -> Violation:
+    """A row as the violation that the checkers would have told of."""
+    about = tuple(MessageId(one["sender"], one["seq"]) for one in row["messages"])
+    return Violation(row["property"], row["text"], row["node"], about, row["at_ns"])
