@@ -7,12 +7,17 @@ from semcast.errors import ConfigError
 from semcast.obsolescence.bitmap import K_DEFAULT, check_k
 from semcast.protocol.policy import BufferConfig, Overflow, Purging
 from semcast.wire.limits import Limits
+from semcast.wire.trees import tree_fault
 
 MEMBERS_MAX: Final = 65_536
 # Lives of one member that others may still keep messages of: it restarted, and soon again.
 LIVES_MAX: Final = 2
 MS: Final = 1_000_000
+# What a given tree has for its root.
+NO_PARENT: Final = -1
 STABILITY_PROTOCOLS: Final = ("gossip", "coordp", "fulldist", "train", "s_coordp", "s_train")
+# Those whose votes go along a ring or up a tree.
+SHAPED_PROTOCOLS: Final = ("train", "s_coordp", "s_train")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,12 @@ class MemberConfig:
     stability: str = "gossip"
     # The tree of "s_coordp" and "s_train": children of each member.
     stability_branching: int = 4
+    # "filled": complete, members in order. "measured": made of round-trip times that the members
+    # measure, and made again when these change. Or given: by index the parent of each member, -1
+    # for the root.
+    stability_tree: str | tuple[int, ...] = "filled"
+    # The ring of "train", all members by index; (): the way that the tree gives.
+    stability_ring: tuple[int, ...] = ()
     # Rounds begin when enough messages wait, or anything has waited for `gossip_period_ns` (STAB
     # §6); with a period they begin at that pace instead.
     stability_period_ns: int = 0
@@ -85,6 +96,7 @@ class MemberConfig:
             value = getattr(self, name)
             if value < low:
                 raise ConfigError(f"{name} is {value}; it must be at least {low}")
+        self._check_tree()
         if self.window_bytes < self.limits.message_bytes_max + 255:
             raise ConfigError(
                 f"window_bytes is {self.window_bytes}: too small for one message of "
@@ -95,6 +107,34 @@ class MemberConfig:
                 f"delivery_bytes is {self.delivery_bytes}: too small for one message of "
                 f"{self.limits.message_bytes_max} bytes and its key"
             )
+
+    def _check_tree(self) -> None:
+        tree = self.stability_tree
+        if isinstance(tree, str) and tree not in ("filled", "measured"):
+            raise ConfigError(
+                f"stability_tree {tree!r}; choose 'filled' or 'measured', or say who hangs on whom"
+            )
+        if (tree != "filled" or self.stability_ring) and self.stability not in SHAPED_PROTOCOLS:
+            raise ConfigError(
+                f"a tree or ring for stability {self.stability!r}, which has none; leave out "
+                f"stability_tree and stability_ring, or choose one of {', '.join(SHAPED_PROTOCOLS)}"
+            )
+        if tree == "measured" and self.stability_ring:
+            raise ConfigError("both a stability_ring and a measured stability_tree; choose one")
+        if not isinstance(tree, str):
+            roots = [member for member, parent in enumerate(tree) if parent == NO_PARENT]
+            if len(roots) != 1:
+                raise ConfigError(f"stability_tree has {len(roots)} roots; it must have one")
+            parents = [member if up == NO_PARENT else up for member, up in enumerate(tree)]
+            rest = [member for member in range(len(tree)) if member != roots[0]]
+            fault = tree_fault(parents, roots + rest)
+            if fault:
+                raise ConfigError(f"stability_tree: {fault}")
+
+    @property
+    def measures(self) -> bool:
+        """Whether the group finds its tree by measuring."""
+        return self.stability_tree == "measured"
 
     @property
     def group_reliable(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
+from semcast.protocol.config import SHAPED_PROTOCOLS
 from semcast.sim.scenario import (
     Consumer,
     Costs,
@@ -51,11 +52,11 @@ _STABILITY: Final[tuple[Stability, ...]] = (
 _MESSAGES: Final = 200
 
 
-def case(seed: int) -> ProtocolScenario:
-    """The scenario of a seed."""
+def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
+    """The scenario of a seed; with `stability`, the same with that protocol, whatever was drawn."""
     scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
     # From a stream of its own: whatever else a seed stood for, it stands for still.
-    return _with_stability(scenario, random.Random(f"explore/{seed}/stability"))
+    return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
 
 
 class _Draw:
@@ -250,9 +251,12 @@ class _Draw:
         return self.stream.randint(0, most)
 
 
-def _with_stability(scenario: ProtocolScenario, stream: random.Random) -> ProtocolScenario:
+def _with_stability(
+    scenario: ProtocolScenario, stream: random.Random, stability: Stability | None
+) -> ProtocolScenario:
     """Half of all cases gossip; the others learn what to forget by a protocol of STAB."""
-    name = stream.choice(_STABILITY)
+    drawn = stream.choice(_STABILITY)
+    name = stability or drawn
     if name == "gossip":
         return scenario
     period_ms = scenario.protocol.gossip_period_ms
@@ -264,6 +268,9 @@ def _with_stability(scenario: ProtocolScenario, stream: random.Random) -> Protoc
         stability_delta=stream.random() < 0.3,
         stability_ride_ms=stream.choice((0.0, 0.0, period_ms / 2)),
     )
+    # Drawn last: whatever else a seed stood for, it stands for still.
+    if stream.random() < 0.3 and name in SHAPED_PROTOCOLS:
+        protocol = replace(protocol, stability_tree="measured")
     return replace(scenario, protocol=protocol)
 
 

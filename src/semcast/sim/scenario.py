@@ -54,6 +54,7 @@ class Protocol(Settings):
     gossip_messages: Annotated[int, Between(0, 1 << 30)] = 0
     stability: Stability = "gossip"
     stability_branching: Annotated[int, Between(1, 1000)] = 4
+    stability_tree: Literal["filled", "measured"] = "filled"
     stability_period_ms: Milliseconds = 0.0
     stability_delta: bool = False
     stability_ride_ms: Milliseconds = 0.0
@@ -87,6 +88,7 @@ class Protocol(Settings):
             gossip_messages=self.gossip_messages,
             stability=self.stability,
             stability_branching=self.stability_branching,
+            stability_tree=self.stability_tree,
             stability_period_ns=round(self.stability_period_ms * 1e6),
             stability_delta=self.stability_delta,
             stability_ride_ns=round(self.stability_ride_ms * 1e6),

@@ -14,8 +14,10 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.frames import (
     ABSTAIN,
+    ANSWER,
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
@@ -33,17 +35,25 @@ from semcast.wire.frames import (
     SAFETY,
     SOURCE_BYTES,
     STABILITY,
+    TIMES,
+    TREE,
+    TREE_HEAD_BYTES,
+    TREE_MEMBERS_MAX,
     WHOLE_HEAD_BYTES,
     WORDS_MAX,
     ControlFrame,
     Covered,
+    Echo,
     Fragment,
     Nak,
     Progress,
     Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
+from semcast.wire.trees import tree_fault
 
 _RANK_MAX: Final = SEQ_MAX
 
@@ -98,6 +108,8 @@ class Decoder:
                 decoded.control.append(self._vector(frames, at, end, kind == SAFETY))
             elif kind == ROUND:
                 decoded.control.append(self._round(frames, at, end, flags))
+            elif ECHO <= kind <= TREE:
+                decoded.control.append(_measure(frames, at, end, kind, flags))
             else:
                 decoded.unknown_frames += 1
             at = end
@@ -309,8 +321,35 @@ def _check_flags(kind: i64, flags: i64) -> None:
         known = PRIVATE
     elif kind == ROUND:
         known = OF_SAFETY
-    if DATA <= kind <= ROUND and flags & ~known:
+    elif kind == ECHO:
+        known = ANSWER
+    if DATA <= kind <= TREE and flags & ~known:
         raise RemoteProtocolError(f"frame of type {kind:#x} has unknown flags {flags:#x}")
+
+
+def _measure(data: bytes, at: i64, end: i64, kind: i64, flags: i64) -> Echo | Times | Tree:
+    """What is said of round-trip times and the tree."""
+    if kind == ECHO:
+        if end - at != 8:
+            raise RemoteProtocolError(f"ECHO frame has {end - at} bytes for a token of 8")
+        return Echo(flags & ANSWER != 0, _count(data, at))
+    if kind == TIMES:
+        if end - at < 2:
+            raise RemoteProtocolError(f"TIMES frame has {end - at} bytes left for its head")
+        rows = _rows(at + 2, end, 4, "TIMES")
+        first = i64(read_i16_le(data, at)) & 0xFFFF
+        return Times(first, [int(i64(read_i32_le(data, row)) & 0xFFFFFFFF) for row in rows])
+    members = (end - at - TREE_HEAD_BYTES) // 2
+    if (end - at) % 2 or members < 1 or members > TREE_MEMBERS_MAX:
+        raise RemoteProtocolError(f"TREE frame of {end - at} bytes")
+    number = _seq(data, at)
+    maker = i64(read_i16_le(data, at + 8)) & 0xFFFF
+    middle = at + TREE_HEAD_BYTES + members
+    parents, ring = data[at + TREE_HEAD_BYTES : middle], data[middle:end]
+    fault = tree_fault(parents, ring)
+    if fault or maker >= members:
+        raise RemoteProtocolError(fault or f"tree of {members} members made by member {maker}")
+    return Tree(number, maker, parents, ring)
 
 
 def _mark(data: bytes, at: i64, words: i64, ranked: bool) -> tuple[int, i64]:

@@ -11,8 +11,10 @@ from mypy_extensions import i16, i32, i64, u8
 
 from semcast.ids import Source
 from semcast.wire.frames import (
+    ANSWER,
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
@@ -29,10 +31,16 @@ from semcast.wire.frames import (
     SAFETY,
     SOURCE_BYTES,
     STABILITY,
+    TIMES,
+    TREE,
+    TREE_HEAD_BYTES,
     Covered,
+    Echo,
     Fragment,
     Nak,
     Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
@@ -201,6 +209,32 @@ class FrameWriter:
             self._write_source(source)
             write_i64_le(self._out, value)
             write_i64_le(self._out, newest)
+        return True
+
+    def add_echo(self, echo: Echo) -> bool:
+        """Add what is to be sent back, or what was."""
+        if not self._open_frame(ECHO, ANSWER if echo.answer else 0, 8):
+            return False
+        write_i64_le(self._out, echo.token)
+        return True
+
+    def add_times(self, times: Times) -> bool:
+        """Add round-trip times; callers keep the list short enough for one datagram."""
+        if not self._open_frame(TIMES, 0, 2 + 4 * len(times.times_us)):
+            return False
+        write_i16_le(self._out, _as_i16(times.first))
+        for time_us in times.times_us:
+            write_i32_le(self._out, _as_i32(time_us))
+        return True
+
+    def add_tree(self, tree: Tree) -> bool:
+        """Add a tree and a ring."""
+        if not self._open_frame(TREE, 0, TREE_HEAD_BYTES + len(tree.parents) + len(tree.ring)):
+            return False
+        write_i64_le(self._out, tree.number)
+        write_i16_le(self._out, _as_i16(tree.maker))
+        self._out.write(tree.parents)
+        self._out.write(tree.ring)
         return True
 
     def _open_frame(self, kind: i64, flags: i64, size: i64) -> bool:

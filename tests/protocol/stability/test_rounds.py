@@ -2,11 +2,16 @@
 
 import random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocol.stability.lossy_group import MS, TRACKERS, LossyGroup
+from tests.protocol.stability.lossy_group import (
+    MS,
+    TRACKERS,
+    LossyGroup,
+    restless_group,
+    settle,
+)
 
 from semcast.model import stability as model
 from semcast.protocol.stability.shape import complete_tree, filled_tree
@@ -108,13 +113,17 @@ def test_nothing_is_agreed_too_early_and_everything_in_the_end(
     votes = 2 if safety and members > 2 else members
     group = LossyGroup(kind, filled_tree(members, stream.choice((1, 2, 3))), 3, votes, stream)
     disturb(group, stream, removals=members - 2 if votes == members else 0)
-    group.loss = group.repeat = 0.0
-    most = np.stack([group.has[at] for at in group.alive]).max(axis=0)
-    for at in group.alive:
-        for column in range(group.width):
-            group.advance(at, column, int(most[column]))
-    for _ in range(400):
-        group.run(50)
-        if group.all_agreed():
-            break
+    settle(group)
+    assert group.all_agreed(), [tracker.agreed for tracker in group.trackers]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(KINDS), st.integers(3, 7), st.integers(0, 10**9))
+def test_whoever_comes_back_without_memory_lacks_nothing_that_is_agreed(
+    kind: str, members: int, seed: int
+) -> None:
+    """Crashes and new lives at any moment, under loss; everybody has a vote in the end."""
+    group = restless_group(kind, members, members, random.Random(seed))
+    settle(group)
+    assert group.voters == list(range(members))
     assert group.all_agreed(), [tracker.agreed for tracker in group.trackers]

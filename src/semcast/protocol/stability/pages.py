@@ -53,6 +53,8 @@ class _Page:
         self.began_own: list[int] = [0] * WIDTH
         self.began_column = 0
         self.began_agreed = 0
+        # Whether this member took part in a round when it was last looked at.
+        self.busy = False
 
     def column(self, source: Source) -> int:
         """The column of a source; -1 if there are too many lives to follow them all."""
@@ -109,6 +111,8 @@ class Pages(RoundPages):
         self._deadline_ns: i64 = NEVER
         self.out: list[tuple[int, Round]] = []
         self.strangers: list[int] = []
+        # Rounds that this member took part in to their end.
+        self.rounds = 0
 
     # -- the member --------------------------------------------------------------------------------
 
@@ -204,8 +208,18 @@ class Pages(RoundPages):
             if wanted:
                 page.tracker.wanted = True
             page.tracker.epoch_changed(now_ns)
+            page.busy = False
             self._note(page)
             self._look(page, now_ns)
+
+    def led(self) -> int:
+        """In how many pages this member begins the rounds."""
+        return sum(page.tracker.coordinator() == self._me for page in self._pages.values())
+
+    def round_us(self) -> int:
+        """How long a round takes, in the page in which it takes longest."""
+        took_ns = [int(page.tracker.patience.round_ns) for page in self._pages.values()]
+        return max(took_ns, default=0) // 1000
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -259,9 +273,13 @@ class Pages(RoundPages):
             page.agreed = agreed
         if tracker.joined and self._joining and not self.safety:
             self.joined_pages.append(page.number)
-        if not tracker.under_way():
+        if tracker.under_way():
+            page.busy = True
+        else:
             column = page.began_column
             page.trigger.ended(page.agreed[column] - page.began_agreed)
+            self.rounds += int(page.busy)
+            page.busy = False
         for to, told in tracker.take_out():
             target = EVERYBODY if to == EVERYBODY else self._members[to]
             self.out.append((target, self._frame_of(page, told, target)))

@@ -264,21 +264,24 @@ def random_tree(members: int, branching: int, height: int, random: RandomStream)
     return Shape(parents)
 
 
-def given_tree(parents: list[int], ring: list[int] | None = None) -> Shape:
-    """A tree, and if wanted a ring, that the user thought of; parents[0] is NOBODY."""
+def given_tree(parents: list[int], ring: list[int] | None = None, root: int = 0) -> Shape:
+    """A tree, and if wanted a ring, that somebody thought of; parents[root] is NOBODY."""
     _require_size(len(parents))
-    if parents[0] != NOBODY:
-        raise ConfigError(f"member 0 is the root: its parent must be {NOBODY}, not {parents[0]}")
-    for member in range(1, len(parents)):
-        if not 0 <= parents[member] < len(parents):
+    if parents[root] != NOBODY:
+        raise ConfigError(
+            f"member {root} is the root: its parent must be {NOBODY}, not {parents[root]}"
+        )
+    for member in range(len(parents)):
+        if member != root and not 0 <= parents[member] < len(parents):
             raise ConfigError(
                 f"the parent of member {member} is {parents[member]}; members go from 0 to "
                 f"{len(parents) - 1}"
             )
-    return Shape(np.array(parents, np.int64), None if ring is None else _given_ring(ring, parents))
+    around = None if ring is None else _given_ring(ring, parents)
+    return Shape(np.array(parents, np.int64), around, root)
 
 
-def measured_tree(rtt: Times, branching: int) -> Shape:
+def measured_tree(rtt: Times, branching: int, root: int = 0) -> Shape:
     """From a table of round-trip times: each in turn hangs on somebody near, not far from the root.
 
     Of the way from the root to there half counts, so that a far site is joined by few long links
@@ -288,14 +291,14 @@ def measured_tree(rtt: Times, branching: int) -> Shape:
     """
     if branching < 1:
         raise ConfigError(f"branching is {branching}; it must be at least 1")
-    table = _clean(rtt)
+    table = clean_times(rtt)
     size = len(table)
     parents = np.full(size, NOBODY, np.int64)
     degree = np.zeros(size, np.int64)
     open_: NDArray[np.bool_] = np.zeros(size, np.bool_)  # in the tree, with room for a child
     outside: NDArray[np.bool_] = np.ones(size, np.bool_)
     way = np.zeros(size)  # to the root
-    open_[0], outside[0] = True, False
+    open_[root], outside[root] = True, False
     for _ in range(size - 1):
         inside = np.flatnonzero(open_)
         waiting = np.flatnonzero(outside)
@@ -307,19 +310,19 @@ def measured_tree(rtt: Times, branching: int) -> Shape:
         degree[upper] += 1
         open_[upper] = degree[upper] < branching
         open_[member], outside[member] = True, False
-    return Shape(parents, measured_ring(rtt))
+    return Shape(parents, measured_ring(rtt, root), root)
 
 
 # -- rings -----------------------------------------------------------------------------------------
 
 
-def measured_ring(rtt: Times) -> Indices:
-    """A short way around all members from member 0: the nearest next, then crossings undone."""
-    table = _clean(rtt)
+def measured_ring(rtt: Times, root: int = 0) -> Indices:
+    """A short way around all members from the root: the nearest next, then crossings undone."""
+    table = clean_times(rtt)
     size = len(table)
-    tour = [0]
+    tour = [root]
     left: NDArray[np.bool_] = np.ones(size, np.bool_)
-    left[0] = False
+    left[root] = False
     while len(tour) < size:
         waiting = np.flatnonzero(left)
         nearest = int(waiting[table[tour[-1], waiting].argmin()])
@@ -362,7 +365,7 @@ def _given_ring(ring: list[int], parents: list[int]) -> Indices:
     return np.array(ring, np.int64)
 
 
-def _clean(rtt: Times) -> Times:
+def clean_times(rtt: Times) -> Times:
     """Both ways the same, and a number for each pair."""
     if rtt.ndim != 2 or rtt.shape[0] != rtt.shape[1] or not 1 <= rtt.shape[0] <= MEASURED_MAX:
         raise ConfigError(

@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.ids import Source
-from semcast.wire.frames import Round
+from semcast.wire.frames import MeasureFrame, Round
 
 
 class StabilityTracker(ABC):
@@ -81,6 +81,18 @@ class Rounds(ABC):
     @abstractmethod
     def restore(self, member: int) -> None:
         """It is back, and has to vote again."""
+
+    @abstractmethod
+    def on_measure(self, frame: MeasureFrame, sender: int, now_ns: i64) -> None:
+        """A frame about round-trip times or the tree arrived from the member with this index."""
+
+    @abstractmethod
+    def take_measures(self) -> list[tuple[int, MeasureFrame]]:
+        """The same to send: to a sender id or EVERYBODY."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, int]:
+        """What there is to tell of rounds, for people."""
 
     @abstractmethod
     def joined(self, page: int) -> None:
