@@ -28,6 +28,7 @@ LIVE = (
     "session.py",
     "datagrams.py",
     "offload.py",
+    "portion.py",
     "multicast.py",
     "unicast.py",
     "group.py",

@@ -21,11 +21,19 @@ The rules of the model:
 7.  After storing, and after being told of the guard: WATERMARK with more than the high mark held
     purges marked messages down to the low mark. Marked ones go in the order in which they became
     obsolete; those of one cover in any order.
-8.  In place (EAGER only): a message that covers held ones goes where the foremost of them was;
-    another that is late, directly before the first held one of its stream with a larger number. A
-    stream is one key of a source, ranked or not, or what of it has neither key nor annotation.
+8.  In place (EAGER only): a message that covers held ones goes where the foremost of them was,
+    unless it is a value (rule 10) and would overtake another of its key there, or is late and
+    another of its key is held. Another that is late, directly before the first held one of its
+    stream with a larger number. A stream is one key of a source, ranked or not, or what of it has
+    neither key nor annotation.
 9.  In place a message knows which numbers of its source it skipped: those of the messages that it
     replaced there, and those that they skipped; smaller than its own, in order.
+10. In place, the next message is the first of the queue, unless that is a value: it has a key, no
+    rank, and nothing else of its key (and source) is held. Then it is the value whose turn it is,
+    if that is the only one of its key too; the first of the queue goes where that was. Turns: a
+    value that comes belongs to the next cycle, or has the turn of what was where it goes. When no
+    more than a quarter of all values are left in this cycle, and none of them was in the one before
+    it, the next begins, with those too. Of those in it the one that came last is next.
 
 Two choices are the buffer's own: which message a random drop hits, and the order within one
 cover's victims. The model reads those off the buffer's records, and fails if they break a rule.
@@ -54,6 +62,10 @@ def stream_of(message: Message) -> tuple[Source, bool, bytes] | None:
     return message.source, message.ranked, message.key
 
 
+def is_value(message: Message) -> bool:
+    return bool(message.key) and not message.ranked
+
+
 class NaiveBuffer:
     """The model. Each call says what left without being taken."""
 
@@ -66,6 +78,11 @@ class NaiveBuffer:
         self._covers_tried = 0
         # In place, by identity.
         self.skipped: dict[int, list[int]] = {}
+        # In place: values in the order in which they came.
+        self.cycle: list[Message] = []
+        self.later: list[Message] = []
+        self.carried: set[int] = set()
+        self.newest: dict[Source, int] = {}
         self._gone: Gone = []
         self._choices: list[Message] = []
 
@@ -86,11 +103,32 @@ class NaiveBuffer:
         return self._gone
 
     def take(self) -> Message | None:
-        if not self.queue:
+        chosen = self.peek()
+        if chosen is None:
             return None
         head = self.queue[0]
-        self.forget(head)
-        return head
+        if chosen is not head:
+            self.queue = [head if held is chosen else held for held in self.queue[1:]]
+        self.forget(chosen)
+        return chosen
+
+    def peek(self) -> Message | None:
+        if not self.queue:
+            return None
+        return self._whose_turn(self.queue[0]) if self.config.in_place else self.queue[0]
+
+    def _whose_turn(self, head: Message) -> Message:
+        if not is_value(head) or not self._alone(head):
+            return head
+        carried = any(id(value) in self.carried for value in self.cycle)
+        if not carried and 4 * len(self.cycle) <= len(self.cycle) + len(self.later):
+            self.carried = {id(value) for value in self.cycle}
+            self.cycle, self.later = self.cycle + self.later, []
+        return self.cycle[-1] if self._alone(self.cycle[-1]) else head
+
+    def _alone(self, value: Message) -> bool:
+        same = [m for m in self.queue if is_value(m) and stream_of(m) == stream_of(value)]
+        return len(same) == 1
 
     def release(self, source: Source, stable_seq: int) -> list[Message]:
         released = [m for m in self.queue if m.source == source and m.seq <= stable_seq]
@@ -102,6 +140,8 @@ class NaiveBuffer:
         """It leaves, whatever the reason."""
         self.queue = [held for held in self.queue if held is not message]
         self.marked.pop(id(message), None)
+        self.cycle = [value for value in self.cycle if value is not message]
+        self.later = [value for value in self.later if value is not message]
 
     def find(self, source: Source, seq: int) -> Message | None:
         same = [m for m in self.queue if m.source == source and m.seq == seq]
@@ -122,13 +162,18 @@ class NaiveBuffer:
             return Verdict.OBSOLETE
         covered = [held for held in self.queue if self._covers(message, held)]
         ahead = self._ahead_of(covered[0]) if covered else []
+        overtakes = self._would_overtake(message, covered)
+        in_turn = (
+            bool(covered) and not overtakes and any(value is covered[0] for value in self.cycle)
+        )
         if not self._fits(message):
             refused = self._make_room(message)
             if refused is not None:
                 return refused
         if self.config.in_place and covered:
-            self.queue.insert(sum(self._is_held(held) for held in ahead), message)
             self.skipped[id(message)] = self._skipped_for(message, covered)
+        if self.config.in_place and covered and not overtakes:
+            self.queue.insert(sum(self._is_held(held) for held in ahead), message)
         else:
             later = [
                 at
@@ -138,9 +183,29 @@ class NaiveBuffer:
                 and (not self.config.in_place or stream_of(held) == stream_of(message) is not None)
             ]
             self.queue.insert(later[0] if later else len(self.queue), message)
+        newest = self.newest.get(message.source, 0)
+        self.newest[message.source] = max(newest, int(message.seq))
+        if self.config.in_place and is_value(message):
+            (self.cycle if in_turn else self.later).append(message)
+            if in_turn and id(covered[0]) in self.carried:
+                self.carried.add(id(message))
         self._hit(message)
         self._after()
         return Verdict.STORED
+
+    def _would_overtake(self, message: Message, covered: list[Message]) -> bool:
+        """Whether a value may not go where the foremost message that it covers is."""
+        if not covered or not is_value(message):
+            return False
+        others = [
+            at
+            for at, held in enumerate(self.queue)
+            if is_value(held)
+            and stream_of(held) == stream_of(message)
+            and not any(held is victim for victim in covered)
+        ]
+        late = message.seq <= self.newest.get(message.source, 0)
+        return bool(others) and (late or max(others) > len(self._ahead_of(covered[0])))
 
     def _ahead_of(self, message: Message) -> list[Message]:
         return self.queue[: next(at for at, held in enumerate(self.queue) if held is message)]

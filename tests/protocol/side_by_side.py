@@ -110,7 +110,7 @@ class SideBySide:
     # -- out -------------------------------------------------------------------------------------
 
     def take(self) -> None:
-        assert self.buffer.peek() is (self.model.queue[0] if self.model.queue else None)
+        assert self.buffer.peek() is self.model.peek()
         taken = self.buffer.take()
         assert taken is self.model.take()
         self._took([] if taken is None else [taken])

@@ -59,6 +59,130 @@ def test_of_several_the_foremost_counts_and_not_the_oldest() -> None:
     assert seqs(buffer) == [1, 7, 3, 5]
 
 
+# -- turns -----------------------------------------------------------------------------------------
+
+
+class Feed:
+    """Values of keys and messages that are never replaced, as one sender makes them."""
+
+    def __init__(self, k: int = 64, messages_max: int = 100) -> None:
+        self.buffer = in_place(messages_max)
+        self._tagger = Tagger(k)
+        self._seq = 0
+
+    def send(self, *keys: bytes) -> None:
+        """A value of each; of b"" a message that is never replaced."""
+        for key in keys:
+            self._seq += 1
+            if key:
+                bitmap = self._tagger.tag_key(self._seq, key)
+            else:
+                bitmap = 0
+                self._tagger.tag_none(self._seq)
+            message = Message(A, self._seq, key, len(key), bitmap)
+            assert self.buffer.insert(message) is Verdict.STORED
+
+    def take(self, count: int = 1) -> list[bytes]:
+        return [message.key for message in self.buffer.take_many(count)]
+
+
+def test_the_key_that_changed_last_comes_first() -> None:
+    feed = Feed()
+    feed.send(b"a", b"b", b"c", b"a", b"b")
+    assert feed.take(3) == [b"b", b"a", b"c"]
+
+
+def test_a_key_that_had_its_turn_waits_until_the_others_have_had_theirs() -> None:
+    feed = Feed()
+    feed.send(b"a", b"b", b"c")
+    taken = []
+    for _ in range(6):
+        taken += feed.take()
+        # However often it changes; and the others never do.
+        feed.send(b"c", b"c")
+    assert taken[:3] == [b"c", b"b", b"a"]
+    assert taken[3:] == [b"c"] * 3
+
+
+def test_a_key_that_changes_late_in_a_cycle_is_waited_for_but_not_for_ever() -> None:
+    feed = Feed()
+    others = [b"%d" % number for number in range(7)]
+    feed.send(b"quiet", *others)
+    assert feed.take(6) == others[:0:-1]
+    feed.send(*others[1:])
+    # Two are left, a quarter of all: the next cycle begins, and with it the keys that are news.
+    assert feed.take(6) == others[:0:-1]
+    feed.send(*others[1:])
+    # But only once.
+    assert sorted(feed.take(2)) == [b"0", b"quiet"]
+
+
+def test_who_is_never_replaced_has_its_place_among_the_values() -> None:
+    """The class of a place is that of the one who stood there; only which key it is may differ."""
+    feed = Feed()
+    feed.send(b"a", b"", b"b", b"", b"c", b"b")
+    assert feed.take(5) == [b"b", b"", b"c", b"", b"a"]
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"a", b"b", b"c", b"d"]), max_size=60),
+    st.sampled_from([1, 2, 64]),
+)
+def test_turns_change_neither_what_is_taken_nor_when_the_unmarked_are(
+    keys: list[bytes], k: int
+) -> None:
+    """Beside a buffer that is told nothing of keys, only what replaces what."""
+    feed, plainly, tagger = Feed(k), in_place(), Tagger(k)
+    feed.send(*keys)
+    for at, key in enumerate(keys, 1):
+        if key:
+            plainly.insert(Message(A, at, key, 0, tagger.tag_key(at, key)))
+        else:
+            tagger.tag_none(at)
+            plainly.insert(Message(A, at, key))
+    found, expected = feed.take(100), [message.body for message in plainly.take_many(100)]
+    assert sorted(found) == sorted(expected)
+    assert [not key for key in found] == [not key for key in expected]
+
+
+def test_no_key_waits_longer_than_for_two_cycles() -> None:
+    feed, stream = Feed(512), random.Random("cycles")
+    names = [b"%d" % number for number in range(20)]
+    waits = dict.fromkeys(names, 0)
+    for _ in range(2_000):
+        # Some change all the time, some hardly ever.
+        feed.send(*(names[int(20 * stream.random() ** 3)] for _ in range(5)))
+        held = {message.key for message in feed.buffer.messages()}
+        [key] = feed.take()
+        for name in held:
+            waits[name] = 0 if name == key else waits[name] + 1
+            assert waits[name] <= 2 * len(names)
+
+
+def test_messages_of_a_key_that_do_not_replace_each_other_stay_in_order() -> None:
+    feed = Feed(k=1)
+    feed.send(b"a", b"b", b"a", b"c", b"b", b"b")
+    taken = feed.buffer.take_many(10)
+    for key in (b"a", b"b"):
+        own = [int(message.seq) for message in taken if message.key == key]
+        assert own == sorted(own)
+    assert len(taken) == 5
+
+
+def test_taking_by_turns_costs_the_same_whatever_waits() -> None:
+    def waiting(depth: int) -> Feed:
+        feed = Feed(64, depth + 4)
+        feed.send(*(b"%d" % number for number in range(depth)))
+        return feed
+
+    def step(feed: Feed, seq: int) -> None:
+        feed.send(b"0", b"%d" % (seq % 50), b"0")
+        feed.take()
+
+    shallow, deep = waiting(SHALLOW), waiting(DEEP)
+    assert_no_dearer(lambda seq: step(shallow, seq), lambda seq: step(deep, seq), 1)
+
+
 def test_ranks_take_places_across_senders() -> None:
     """PSRM §2.4"""
     buffer = filled(in_place(), bid(1, 1), plain(2), bid(1, 2, source=B))

@@ -206,15 +206,24 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/buffer.py",
-                "        slot = self._vacated\n        if slot != 0:\n",
-                "        slot = self._vacated\n"
+                "        if slot != 0 and takes_turns(message):\n",
                 "        if slot != 0 and slot != self._links[0]:\n"
-                "            self._vacated = 0\n"
                 "            self._unlink(slot)\n"
                 "            slot = self._store(lane, message, size, self._links[0])\n"
                 "            self._number_places()\n"
                 "            return slot\n"
-                "        if slot != 0:\n",
+                "        if slot != 0 and takes_turns(message):\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "in place: a value has its turn before an older one of its key",
+        "key",
+        (
+            Patch(
+                "protocol/buffer.py",
+                "return fresh if turns.alone(self._at(fresh)) else head",
+                "return fresh",
             ),
         ),
     ),
@@ -224,8 +233,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/buffer.py",
-                "        before = self._successor_in_stream(message) if late else 0\n",
-                "        before = self._links[1] if message.bitmap == 0 else 0\n",
+                "            before = self._successor_in_stream(message) if late else 0\n",
+                "            before = self._links[1] if message.bitmap == 0 else 0\n",
             ),
         ),
     ),

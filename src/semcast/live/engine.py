@@ -18,6 +18,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, WindowFullError
+from semcast.live.portion import Portion
 from semcast.live.session import Session
 from semcast.live.waker import Waker
 from semcast.obsolescence.tagger import Replaces
@@ -84,8 +85,9 @@ class Engine:
         self._traffic_ns: i64 = -FOREVER
         # Since the engine's thread looked in.
         self._datagrams: i64 = 0
-        # How many messages applications took.
-        self.delivered: i64 = 0
+        # How many messages applications took, but for those that `_portion` counts.
+        self._delivered: i64 = 0
+        self._portion: Final = Portion()
         # When the engine's thread looks in by itself at the latest.
         self._sleeps_until_ns: i64 = 0
         self._sent_ns: i64 = 0
@@ -111,6 +113,11 @@ class Engine:
         if timeout is None or timeout > _TIMEOUT_S_MAX:
             return FOREVER
         return self.now_ns() + i64(int(timeout * 1e9))
+
+    @property
+    def delivered(self) -> int:
+        """How many messages applications took."""
+        return self._delivered + self._portion.taken
 
     @property
     def closed(self) -> bool:
@@ -185,27 +192,29 @@ class Engine:
         try:
             message = self._running().take_one(self.now_ns())
             if message is not None:
-                self.delivered += 1
+                self._delivered += 1
             return message
         finally:
             self._release()
 
     def receive(self, timeout: float | None) -> Message:
         """The next message; TimeoutError if there is none in time."""
+        message = self._portion.next()
+        if message is not None:
+            return message
         self._acquire()
         try:
             member = self._running()
             now_ns = self.now_ns()
             if now_ns - self._turned_ns > ATTEND_NS:
                 self._attend_taking(member, now_ns)
-            message = member.take_one(now_ns)
+            message = self._portion.take(member, now_ns)
             if message is None:
                 until_ns = self.until_ns(timeout)
             while message is None:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
-                message = member.take_one(self.now_ns())
-            self.delivered += 1
+                message = self._portion.take(member, self.now_ns())
             return message
         finally:
             self._release()
@@ -215,7 +224,7 @@ class Engine:
         self._acquire()
         try:
             taken = self._running().take(messages_max, self.now_ns())
-            self.delivered += len(taken)
+            self._delivered += len(taken)
             return taken
         finally:
             self._release()
@@ -227,6 +236,9 @@ class Engine:
             member = self._running()
             now_ns = self.now_ns()
             self._attend_taking(member, now_ns)
+            taken = self._portion.rest(messages_max)
+            if taken:
+                return taken
             taken = member.take(messages_max, now_ns)
             if not taken:
                 until_ns = self.until_ns(timeout)
@@ -234,7 +246,7 @@ class Engine:
                 if not self._wait(self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
                 taken = member.take(messages_max, self.now_ns())
-            self.delivered += len(taken)
+            self._delivered += len(taken)
             return taken
         finally:
             self._release()

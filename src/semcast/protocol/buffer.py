@@ -15,6 +15,7 @@ obsolete does not enter.
 
 In place (`BufferConfig.in_place`), a message moves into the slot of the foremost one that it hits.
 Order is then kept within each stream of a source only: one key, or the unmarked (`in_place.py`).
+Which key is taken when the place of one is due is a matter of turns (`turns.py`).
 """
 
 import enum
@@ -34,6 +35,7 @@ from semcast.protocol.in_place import inherit, same_stream
 from semcast.protocol.index import SeqIndex
 from semcast.protocol.policy import BufferConfig, Overflow, Purging
 from semcast.protocol.purged import Purged, Reason
+from semcast.protocol.turns import Turns, takes_turns
 from semcast.wire.message import Message
 
 # Bitmaps below this are native integers in compiled code; others are walked in words of this size.
@@ -128,6 +130,7 @@ class PurgingBuffer:
         # it with the slot, so that the foremost of several victims is found without a walk.
         self._places = vec[i64]([0])
         self._last_place: i64 = 0
+        self._turns: Final = Turns()
         # While a message is inserted: the foremost slot that its victims have left, still in the
         # queue, for it to move in; 0 if there is none.
         self._vacated: i64 = 0
@@ -222,21 +225,25 @@ class PurgingBuffer:
     # -- out -----------------------------------------------------------------------------------
 
     def take(self) -> Message | None:
-        """The oldest message, which leaves the buffer."""
-        slot = self._links[0]
-        return None if slot == 0 else self._remove(slot)
+        """The next message, which leaves the buffer."""
+        return None if self.held == 0 else self._take()
 
     def take_many(self, messages_max: i64) -> list[Message]:
-        """The oldest messages, at most so many, which leave the buffer."""
+        """The next messages, at most so many, which leave the buffer."""
         taken = []
         while messages_max > 0 and self.held > 0:
-            taken.append(self._remove(self._links[0]))
+            taken.append(self._take())
             messages_max -= 1
         return taken
 
     def peek(self) -> Message | None:
-        """The oldest message, which stays."""
-        return self._items[self._links[0]]
+        """The next message, which stays."""
+        return self._items[self._next_in_place() if self._in_place else self._links[0]]
+
+    def _take(self) -> Message:
+        if self._in_place:
+            return self._take_in_place()
+        return self._remove(self._links[0])
 
     def newest(self) -> Message | None:
         """The last message of the queue, which stays."""
@@ -557,6 +564,8 @@ class PurgingBuffer:
         self.held += 1
         self.held_bytes += size
         lane.held_bytes += size
+        if self._in_place and takes_turns(message):
+            self._turns.came(message, slot)
 
     def _remove(self, slot: i64) -> Message:
         message = self._leave(slot)
@@ -572,6 +581,8 @@ class PurgingBuffer:
         links[2 * following + 1] = previous
         links[2 * slot] = self._free
         self._free = slot
+        if self._in_place:
+            self._turns.forget(slot)
 
     def _leave(self, slot: i64) -> Message:
         """A message leaves its slot, which stays in the queue, empty."""
@@ -589,6 +600,8 @@ class PurgingBuffer:
             self._marked.pop((message.source, int(message.seq)), None)
         if message.ranked:
             self._forget_rival(slot, message)
+        if self._in_place and takes_turns(message):
+            self._turns.left(message, slot)
         return message
 
     # -- in place ------------------------------------------------------------------------------
@@ -601,24 +614,62 @@ class PurgingBuffer:
         Why a stream stays in order. Unmarked messages replace nothing, so they never move. By its
         closure a message of a key names all messages of that key among the last k, and no others.
         So what is held of its key is hit, or is older than all that is hit; then it is in front of
-        them, by induction, and so in front of the place that they leave.
+        them, by induction, and so in front of the place that they leave; unless turns have moved it
+        back, or the message names others by way of one with several keys: then it may not move.
         """
         if allowed:
             self._hit(lane, message)
         slot = self._vacated
+        self._vacated = 0
+        if slot != 0 and takes_turns(message):
+            other = self._turns.last_of_key(message)
+            if other != 0 and (late or self._places[other] > self._places[slot]):
+                self._unlink(slot)
+                slot = 0
         if slot != 0:
-            self._vacated = 0
             self._items[slot] = message
             self._enter(lane, message, size, slot)
-            return slot
-        before = self._successor_in_stream(message) if late else 0
-        slot = self._store(lane, message, size, before)
-        if before == 0:
-            self._last_place += 1
-            self._places[slot] = self._last_place
         else:
-            self._number_places()
+            before = self._successor_in_stream(message) if late else 0
+            slot = self._store(lane, message, size, before)
+            if before == 0:
+                self._last_place += 1
+                self._places[slot] = self._last_place
+            else:
+                self._number_places()
+        if takes_turns(message):
+            self._turns.renew(slot)
+        else:
+            self._turns.forget(slot)
         return slot
+
+    def _next_in_place(self) -> i64:
+        """The foremost slot; or, if a value is there, the one whose turn it is. Both are alone of
+        their streams, so that these stay in order.
+        """
+        head = self._links[0]
+        turns = self._turns
+        if head == 0 or not turns.has(head) or not turns.alone(self._at(head)):
+            return head
+        fresh = turns.freshest()
+        return fresh if turns.alone(self._at(fresh)) else head
+
+    def _take_in_place(self) -> Message:
+        """The next message; if that was not the foremost, the foremost gets its place."""
+        head = self._links[0]
+        slot = self._next_in_place()
+        if slot != head:
+            links = self._links
+            second = links[2 * head]
+            links[0] = second
+            links[2 * second + 1] = 0
+            following = links[2 * slot]
+            links[2 * head] = following
+            links[2 * head + 1] = slot
+            links[2 * slot] = head
+            links[2 * following + 1] = head
+            self._places[head] = self._places[slot]
+        return self._remove(slot)
 
     def _vacate(self, slot: i64) -> Message:
         """A message leaves for its cover; the foremost slot that is left so stays for that."""

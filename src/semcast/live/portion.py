@@ -1,0 +1,71 @@
+"""Portions: a member's messages in, one after the other out, for who takes them singly.
+
+One that comes back for the next message soon is given several at a time, which costs less than one
+by one. What it was given can be replaced no more; so one that needs longer for a message, a slow
+reader, is given one at a time, and everything else stays where it can be replaced.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.protocol.member import Member
+from semcast.wire.message import Message
+
+# Soon, and the most messages at a time: together an eighth of a millisecond.
+QUICK_NS: Final = 4_000
+PORTION_MAX: Final = 32
+
+
+@final
+class Portion:
+    """What was taken from a member and not yet by its application."""
+
+    def __init__(self) -> None:
+        # How many messages were taken from the member.
+        self.taken: i64 = 0
+        # Newest first.
+        self._messages: list[Message] = []
+        self._size: i64 = 1
+        self._since_ns: i64 = 0
+
+    def next(self) -> Message | None:
+        """The next of those that are here. Taking one from a list is one step: needs no lock."""
+        if not self._messages:
+            return None
+        try:
+            return self._messages.pop()
+        except IndexError:  # another thread was quicker
+            return None
+
+    def rest(self, messages_max: i64) -> list[Message]:
+        """Those that are here, at most so many."""
+        found: list[Message] = []
+        while len(found) < messages_max:
+            message = self.next()
+            if message is None:
+                break
+            found.append(message)
+        return found
+
+    def take(self, member: Member, now_ns: i64) -> Message | None:
+        """The next message, if there is one; with the lock that is around the member held."""
+        message = self.next()
+        if message is not None:
+            return message
+        quick = now_ns - self._since_ns < self._size * QUICK_NS
+        self._size = min(2 * self._size, PORTION_MAX) if quick else 1
+        self._since_ns = now_ns
+        if self._size == 1:
+            message = member.take_one(now_ns)
+            if message is not None:
+                self.taken += 1
+            return message
+        messages = member.take(self._size, now_ns)
+        if not messages:
+            return None
+        self.taken += len(messages)
+        messages.reverse()
+        message = messages.pop()
+        self._messages = messages
+        return message
