@@ -279,8 +279,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/round_part.py",
-                "(not self._missing or ",
-                "(len(self._missing) <= 1 or ",
+                "(self._missing.count == 0 or ",
+                "(self._missing.count <= 1 or ",
             ),
             Patch(
                 "protocol/stability/round_part.py",
@@ -295,12 +295,11 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds.py",
-                "        if self._phase != GATHERING or sender not in self._missing:\n"
-                "            return False\n"
-                "        del self._missing[sender]\n",
+                "        if self._phase != GATHERING or not self._missing.remove(sender):\n"
+                "            return False\n",
                 "        if self._phase != GATHERING:\n"
                 "            return False\n"
-                "        self._missing.pop(sender, None)\n",
+                "        self._missing.remove(sender)\n",
             ),
         ),
     ),

@@ -26,6 +26,7 @@ from semcast.sim.stability.settings import (
     RandomTree,
     Routers,
     StabilityScenario,
+    Traffic,
     Variant,
 )
 from semcast.sim.stability.world import make_shape, run, wrong_members
@@ -167,6 +168,17 @@ def test_bytes_are_headers_and_a_number_for_each_sender() -> None:
     few = outcome("s_coordp", tree=tree(2, 4, 2), senders=5)
     assert few.bytes_all_hops == (n - 1) * (32 + 2 * (4 * 5 + 32))
     assert (few.rtt_root_ms or 0) < (found.rtt_root_ms or 0)
+
+
+def test_senders_under_one_sequence_need_one_number_together() -> None:
+    """STAB §7"""
+    plain = {"tree": tree(2, 4, 2), "senders": 10}
+    grouped = outcome("s_coordp", **plain, senders_per_sequence=4)
+    assert grouped.senders == 10
+    assert grouped.bytes_all_hops == (31 - 1) * (32 + 2 * (4 * 3 + 32))
+    assert grouped.wrong_members == 0
+    with pytest.raises(ConfigError, match="a sequence of its own"):
+        StabilityScenario(senders_per_sequence=2, traffic=Traffic())
 
 
 # -- other readings and other networks -------------------------------------------------------------

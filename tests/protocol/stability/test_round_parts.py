@@ -1,6 +1,7 @@
 """What round trackers are made of: the roll, votes, patience, the trigger, shared sequences."""
 
 import random
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -11,18 +12,61 @@ from hypothesis import strategies as st
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model.trigger import trigger as closed_form
+from semcast.protocol.config import MemberConfig
 from semcast.protocol.rides import Rides
+from semcast.protocol.stability.detection import RoundDetection
+from semcast.protocol.stability.missing import Missing
 from semcast.protocol.stability.patience import Patience
 from semcast.protocol.stability.roll import Roll, rooted
 from semcast.protocol.stability.shape import NOBODY, filled_tree
 from semcast.protocol.stability.shared_sequence import SharedSequence
+from semcast.protocol.stability.told import EVERYBODY
 from semcast.protocol.stability.trigger import NEVER, Trigger
 from semcast.protocol.stability.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
-from semcast.wire.frames import Round
+from semcast.wire.frames import REBORN, Round
 from semcast.wire.limits import Limits
 
 MS = 1_000_000
+
+
+# -- who is missing --------------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, 300), max_size=150), st.lists(st.integers(0, 320), max_size=400))
+def test_everybody_who_is_missing_leaves_once(members: set[int], come: list[int]) -> None:
+    missing = Missing(sorted(members))
+    left = set(members)
+    for member in come:
+        assert missing.remove(member) == (member in left)
+        left.discard(member)
+        assert missing.count == len(left)
+    assert missing.members() == sorted(left)
+
+
+def test_many_take_a_byte_each() -> None:
+    missing = Missing(list(range(20_000)))
+    assert sum(sys.getsizeof(getattr(missing, name)) for name in ("_few", "_many")) < 21_000
+
+
+# -- lives -----------------------------------------------------------------------------------------
+
+
+def test_two_that_came_back_do_not_answer_each_other_for_ever() -> None:
+    """Found by the explorer's traffic: 2,982 frames in 0.6 s."""
+    config, members = MemberConfig(stability="s_coordp", f=1), [1, 2, 3]
+    both = [RoundDetection(config, members, me, life=7 + me) for me in (0, 1)]
+    said = 0
+    for _ in range(50):
+        out = []
+        for me, one in enumerate(both):
+            one.on_timer(0)
+            out += [(me, to, frame) for to, frame in one.take_out() if frame.kind == REBORN]
+        said += len(out)
+        for me, to, frame in out:
+            if to in (EVERYBODY, members[1 - me]):
+                both[1 - me].on_round(frame, me, 0)
+    assert 2 <= said <= 10
 
 
 # -- the roll --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from mypy_extensions import i64
 
+from semcast.protocol.stability.missing import NOBODY_MISSING, Missing
 from semcast.protocol.stability.patience import NEVER, Patience
 from semcast.protocol.stability.roll import Roll
 from semcast.protocol.stability.shape import Shape
@@ -90,7 +91,7 @@ class RoundPart(ABC):
         self._round_is_known = True
         self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
         self._phase = IDLE
-        self._missing: dict[int, None] = {}
+        self._missing = NOBODY_MISSING
         self._votes: Votes | None = None
         self._voted = False
         self._sent: Told | None = None
@@ -171,7 +172,7 @@ class RoundPart(ABC):
         self._info = None
         self._entered_ns = now_ns
         feeders = self._feeders(self.roll.shape(root))
-        self._missing = dict.fromkeys(feeders)
+        self._missing = Missing(feeders)
         self._votes = SomeVotes(self._needed) if self._needed else AllVotes()
         if self._needed:
             self._vote()
@@ -181,7 +182,7 @@ class RoundPart(ABC):
 
     def _leave_round(self) -> None:
         self._phase = IDLE
-        self._missing = {}
+        self._missing = NOBODY_MISSING
         self._votes = None
         self._voted = False
         self._sent = None
@@ -203,7 +204,7 @@ class RoundPart(ABC):
 
     def _go_on_if_ready(self, now_ns: i64) -> bool:
         assert self._votes is not None
-        if self._phase == GATHERING and (not self._missing or self._votes.enough(self.own)):
+        if self._phase == GATHERING and (self._missing.count == 0 or self._votes.enough(self.own)):
             return self._go_on(now_ns)
         return False
 

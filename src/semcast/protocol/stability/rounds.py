@@ -196,9 +196,8 @@ class RoundTracker(RoundPart):
         return self._begin(now_ns) if told.kind in (START, ASK) else False
 
     def _on_votes(self, told: Told, sender: int, now_ns: i64) -> bool:
-        if self._phase != GATHERING or sender not in self._missing:
+        if self._phase != GATHERING or not self._missing.remove(sender):
             return False
-        del self._missing[sender]
         if told.values is not None:
             assert self._votes is not None
             self._votes.add(told.values, told.count)
@@ -227,10 +226,10 @@ class RoundTracker(RoundPart):
     def _pull(self, now_ns: i64) -> bool:  # noqa: ARG002
         """Ask those whose votes are missing; everybody, if nobody at all has answered."""
         start = self._told(START, 0)
-        if self._root == self.me and self._votes_in() <= 1 and len(self._missing) > 1:
+        if self._root == self.me and self._votes_in() <= 1 and self._missing.count > 1:
             self._out.append((EVERYBODY, start))
             return False
-        for member in self._missing:
+        for member in self._missing.members():
             self._out.append((member, start))
         return False
 

@@ -12,6 +12,7 @@ from typing import ClassVar, final
 
 from mypy_extensions import i64
 
+from semcast.protocol.stability.missing import Missing
 from semcast.protocol.stability.rounds import RoundTracker
 from semcast.protocol.stability.shape import Shape
 from semcast.protocol.stability.told import ACK, Told
@@ -96,5 +97,5 @@ class Train(RoundTracker):
     def _on_votes(self, told: Told, sender: int, now_ns: i64) -> bool:
         """With enough votes on it, the train comes home from wherever it was."""
         if self._root == self.me and 0 < self._needed <= told.count and self.under_way():
-            self._missing = {sender: None}
+            self._missing = Missing([sender])
         return super()._on_votes(told, sender, now_ns)

@@ -13,7 +13,15 @@ from semcast.sim.settings import Between, Settings
 MEMBERS_MAX: Final = 1_000_000
 ProtocolName: TypeAlias = Literal["coordp", "fulldist", "train", "s_coordp", "s_train", "gossip"]
 PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
-_VARIED: Final = ("tree", "links", "senders", "placement", "timeout_ms", "traffic")
+_VARIED: Final = (
+    "tree",
+    "links",
+    "senders",
+    "senders_per_sequence",
+    "placement",
+    "timeout_ms",
+    "traffic",
+)
 Branching: TypeAlias = Annotated[int, Between(1, 1000)]
 Height: TypeAlias = Annotated[int, Between(1, 20)]
 Milliseconds: TypeAlias = Annotated[float, Between(0, 3_600_000)]
@@ -152,6 +160,7 @@ class Variant(Settings):
     tree: Tree | None = None
     links: Links | None = None
     senders: Annotated[int, Between(0, MEMBERS_MAX)] | None = None
+    senders_per_sequence: Annotated[int, Between(1, MEMBERS_MAX)] | None = None
     placement: Literal["aligned", "random"] | None = None
     timeout_ms: Milliseconds | None = None
     traffic: Traffic | None = None
@@ -168,6 +177,9 @@ class StabilityScenario(Settings):
     tree: Tree = field(default_factory=CompleteTree)
     # Whose messages are tracked: the first so many members. 0: all, as in the paper.
     senders: Annotated[int, Between(0, MEMBERS_MAX)] = 0
+    # The messages of so many senders are numbered in one series, so that they need one number
+    # together in every message (STAB §7).
+    senders_per_sequence: Annotated[int, Between(1, MEMBERS_MAX)] = 1
     # Whether the members of the protocol's tree sit on the nodes of the network's, as the paper
     # has it, or anywhere.
     placement: Literal["aligned", "random"] = "aligned"
@@ -199,6 +211,11 @@ class StabilityScenario(Settings):
                 raise ConfigError(f"compare names {name!r}; choose from {', '.join(PROTOCOLS)}")
         if self.traffic is not None and "gossip" in (self.compare or (self.protocol,)):
             raise ConfigError("gossip has no rounds to begin; leave out traffic, or gossip")
+        if self.traffic is not None and self.senders_per_sequence > 1:
+            raise ConfigError(
+                f"senders_per_sequence is {self.senders_per_sequence}, but in traffic every sender "
+                "has a sequence of its own; leave out one of the two"
+            )
 
     @property
     def drawn(self) -> bool:

@@ -40,8 +40,10 @@ def run(
         scenario = replace(scenario, timeout_ms=2 * usual_ms(scenario, seed))
     shape = make_shape(scenario, seed)
     senders = min(scenario.senders or shape.members, shape.members)
-    scenario = replace(scenario, senders=senders)
-    pool = _received(senders, shape.members, seed)
+    # To a round there are only sequences; whose messages are in one does not matter to it.
+    sequences = -(-senders // scenario.senders_per_sequence)
+    scenario = replace(scenario, senders=sequences, senders_per_sequence=1)
+    pool = _received(sequences, shape.members, seed)
     parties = make_parties(scenario, shape, pool, seed)
     world = World(scenario, shape, parties, seed)
     world.run(progress)
