@@ -38,7 +38,7 @@ class Missing:
     def members(self) -> list[int]:
         """Those who are missing."""
         if self._many:
-            return [member for member, missing in enumerate(self._many) if missing]
+            return [member for member in range(len(self._many)) if self._many[member]]
         return list(self._few)
 
 
