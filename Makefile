@@ -66,10 +66,11 @@ coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
 	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
 .PHONY: bench
-bench: setup ## Time the hot path, the simulator and a group of 64, each in one run
+bench: setup ## Time the hot path, the simulator, a group of 64 and stability rounds, each in one run
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.simulator
 	@$(BIN)/python -m bench.group
+	@$(BIN)/python -m bench.stability
 
 .PHONY: bench-peers
 bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
@@ -85,7 +86,8 @@ proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS
 
 .PHONY: explore
 explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
-	@$(BIN)/semcast sim explore --seconds $${EXPLORE_SECONDS:-600} --seed $${EXPLORE_SEED:-1} --workers $$(nproc)
+	@$(BIN)/semcast sim explore --seconds $${EXPLORE_SECONDS:-600} --seed $${EXPLORE_SEED:-1} --workers $$(nproc) \
+		$${EXPLORE_STABILITY:+--stability $$EXPLORE_STABILITY}
 
 .PHONY: soak
 soak: setup ## A live group with a slow member and restarts, checked, for SOAK_SECONDS (1800)

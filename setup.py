@@ -14,7 +14,15 @@ from setuptools import setup
 ROOMS = ("obsolescence", "wire", "protocol", "sim/network")
 # The rest of the simulator reads scenarios and counts, and the rest of the live world waits for
 # people and networks; only their cores are worth compiling.
-FILES = ("ids.py", "sim/scheduler.py", "sim/faults.py", "sim/host.py")
+FILES = (
+    "ids.py",
+    "sim/scheduler.py",
+    "sim/faults.py",
+    "sim/host.py",
+    "sim/stability/fabric.py",
+    "sim/stability/reading.py",
+    "sim/stability/routes.py",
+)
 LIVE = (
     "engine.py",
     "session.py",

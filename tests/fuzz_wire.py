@@ -29,7 +29,17 @@ with ATHERIS.instrument_imports(include=["semcast"]):
     from semcast.wire import decode
     from semcast.wire.encode import FrameWriter, encode_whole
     from semcast.wire.fragment import Reassembler, fragments_of
-    from semcast.wire.frames import ControlFrame, Covered, Fragment, Nak, Vector
+    from semcast.wire.frames import (
+        ControlFrame,
+        Covered,
+        Echo,
+        Fragment,
+        Nak,
+        Round,
+        Times,
+        Tree,
+        Vector,
+    )
     from semcast.wire.header import CRC_BYTES, HEADER_BYTES, decode_header
     from semcast.wire.keys import UNSEALED
     from semcast.wire.limits import PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN, Limits
@@ -107,6 +117,14 @@ def add(writer: FrameWriter, item: Message | ControlFrame) -> bool:
             return writer.add_covered(item)
         case Vector():
             return writer.add_vector(item)
+        case Round():
+            return writer.add_round(item)
+        case Echo():
+            return writer.add_echo(item)
+        case Times():
+            return writer.add_times(item)
+        case Tree():
+            return writer.add_tree(item)
 
 
 def check_fragments(fragments: list[Fragment]) -> None:

@@ -49,6 +49,21 @@ def test_every_relation_is_exhausted_with_no_timer_and_then_with_more(
     assert found["violations"] == found["transcript"] == []
 
 
+def test_a_protocol_of_stability_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    found, depths = result(capsys, "--stability", "s_train", "--branching", "2")
+    assert found["violations"] == []
+    assert [depth["relations_exhausted"] for depth in depths] == [4, 4]
+    _, gossiping = result(capsys)
+    assert depths[1]["states"] != gossiping[1]["states"]
+
+
+def test_a_protocol_that_there_is_not_is_a_user_s_mistake(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sim", "exhaust", *SMALL, "--stability", "bus"]) == 2
+    assert "choose one of gossip, coordp" in " ".join(capsys.readouterr().err.split())
+
+
 def test_when_the_time_is_up_it_says_what_was_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
     """The 286 relations of four messages take minutes."""
     larger = ["--messages", "4", "--processes", "4", "--seconds", "0.1"]

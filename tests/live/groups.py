@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.live.material import Way
 
@@ -195,22 +195,21 @@ class Nodes:
         self._settings = common(names) | way_settings(way) | {"group": new_group()} | settings
         self._stack = ExitStack()
 
-    def __enter__(self) -> "Nodes":
+    def __enter__(self) -> Self:
         try:
             for name in self.names:
                 self.spawn(name)
-            for name in self.names:
-                self.begin(name)
-            for node in self:
-                node.start("complete")
-            for node in self:
-                node.finish()
+            self.meet()
         except BaseException:
             self._stack.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes."""
         self._stack.close()
 
     def __getitem__(self, name: str) -> Node:
@@ -229,6 +228,18 @@ class Nodes:
     def netns_of(self, name: str) -> str:  # noqa: ARG002
         """The network namespace that a member lives in; by default that of the test."""
         return ""
+
+    def meet(self, **settings: Any) -> None:
+        """Come together, in a group of these settings; also after all have left another one."""
+        self._settings |= settings
+        for node in self:
+            node.address = ""
+        for name in self.names:
+            self.begin(name)
+        for node in self:
+            node.start("complete")
+        for node in self:
+            node.finish()
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """What only one member is told: where the others are, if it needs to know."""

@@ -56,7 +56,14 @@ class Node:
         time.time_ns = lambda: real() + round(ahead_s * 1e9)
 
     def begin(self, settings: dict[str, Any]) -> str:
-        """Look for the others; says where this member is, for others to be told."""
+        """Look for the others; says where this member is, for others to be told.
+
+        A process may do so again and again, each time when it has left the last group.
+        """
+        self._stopping.clear()
+        self._threads.clear()
+        self._collected.clear()
+        self._sent.clear()
         self.group = semcast.blocking.Group(configure(settings))
         host, port = self.group._engine.session.transport.address
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -74,6 +74,21 @@ BAD: dict[str, list[object]] = {
     "gossip_period_ms": [0.0, -1.0, math.nan, math.inf],
     "gossip_fanout": [0, -1],
     "gossip_messages": [-1],
+    "stability": ["total", ""],
+    "stability_branching": [0, -1],
+    "stability_tree": [
+        "oak",
+        "",
+        "measured",
+        {"b": "a"},
+        {},
+        [["b", "a"]],
+        [["b", "a", "c"]],
+        "{}",
+    ],
+    "stability_ring": [["a", "b", "c"], ["a"]],
+    "stability_period_ms": [-1.0, math.nan, math.inf],
+    "stability_ride_ms": [-1.0, math.nan, math.inf],
     "safety_rest_messages": [-1],
     "nak_delay_ms": [0.0, -1.0, math.nan, math.inf],
     "join_delay_ms": [-1.0, math.nan, math.inf],
@@ -109,6 +124,62 @@ def test_members_and_size_may_not_contradict_each_other() -> None:
 
 def test_a_member_that_is_not_among_the_members_is_named() -> None:
     refused(lambda: configure(GOOD | {"members": ["b", "c"], "size": 0}), "'a'", "b, c")
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+SHAPED: dict[str, Any] = GOOD | {"members": ["c", "a", "b"], "size": 0, "stability": "s_coordp"}
+
+
+def test_a_tree_of_names_becomes_one_of_numbers_in_the_order_of_the_members() -> None:
+    """Whatever form it was given in, and however the protocol numbers the members."""
+    as_table = configure(SHAPED | {"stability_tree": {"a": "b", "c": "b"}})
+    as_pairs = configure(SHAPED | {"stability_tree": [["c", "b"], ["a", "b"]]})
+    given = configure(
+        SHAPED | {"stability_tree": {"a": "b", "c": "b"}, "stability_ring": ["c", "a", "b"]}
+    )
+    for config in (as_table, as_pairs, changed(as_table, k=7)):
+        assert config.member_config(3, 1400, order=["a", "b", "c"]).stability_tree == (1, -1, 1)
+        assert config.member_config(3, 1400, order=["b", "a", "c"]).stability_tree == (-1, 0, 0)
+    assert given.member_config(3, 1400, order=["a", "b", "c"]).stability_ring == (2, 0, 1)
+    assert hash(changed(given, secret=None, insecure=True))
+
+
+def test_a_tree_may_stand_in_the_environment_and_in_a_file(tmp_path: Path) -> None:
+    found = from_environment(SHAPED, {"SEMCAST_STABILITY_TREE": '{"a": "b", "c": "a"}'})
+    assert found.stability_tree == (("a", "b"), ("c", "a"))
+    measured = from_environment(SHAPED, {"SEMCAST_STABILITY_TREE": "measured"})
+    assert measured.stability_tree == "measured"
+    refused(lambda: from_environment(SHAPED, {"SEMCAST_STABILITY_TREE": "{"}), "STABILITY_TREE")
+    path = tmp_path / "group.toml"
+    path.write_text(
+        'group = "g"\nname = "a"\ninsecure = true\nmembers = ["a", "b"]\nstability = "s_train"\n'
+        '[stability_tree]\na = "b"\n'
+    )
+    assert GroupConfig.load(path).member_config(2, 1400).stability_tree == (1, -1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"stability_tree": {"a": "b", "x": "b"}}, ["'x'", "no member"]),
+        ({"stability_tree": {"a": "b"}}, ["2 members without a parent", "c, b"]),
+        ({"stability_tree": {"a": "b", "b": "c", "c": "a"}}, ["0 members without", "nobody"]),
+        ({"stability_tree": {"a": "a", "b": "b"}}, ["never reaches the root"]),
+        ({"stability_tree": [["a", "b"], ["a", "c"]]}, ["twice", "'a'"]),
+        ({"stability_ring": ["a", "b"]}, ["2 names", "3 members"]),
+        ({"stability_ring": ["a", "b", "b"]}, ["3 names", "once"]),
+        ({"members": [], "size": 3, "stability_ring": ["a"]}, ["needs members"]),
+        ({"members": [], "size": 3, "stability_tree": {"a": "b"}}, ["needs members"]),
+        ({"members": [], "size": 257, "stability_tree": "measured"}, ["257", "256", "filled"]),
+        ({"stability": "gossip", "stability_tree": "measured"}, ["gossip", "s_coordp"]),
+        ({"stability_tree": "measured", "stability_ring": ["a", "b", "c"]}, ["choose one"]),
+    ],
+)
+def test_a_tree_that_makes_no_sense_is_one_clear_line(
+    settings: dict[str, Any], words: list[str]
+) -> None:
+    refused(lambda: configure(SHAPED | settings), *words)
 
 
 def test_a_secret_or_the_wish_to_have_none() -> None:

@@ -4,12 +4,17 @@ A mutant is a change of text in a file of the package. The copy that has it runs
 process of its own, until a run of it breaks a promise or the time is up.
 """
 
+import random
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, get_args
+
+if TYPE_CHECKING:
+    from semcast.sim.scenario import ProtocolScenario
 
 CAUGHT: Final = 1
 SURVIVED: Final = 0
@@ -36,11 +41,18 @@ class Patch:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken variant. `hunt`: "exhaust" small scopes, "explore" cases, or those by "key" only."""
+    """A broken variant, and how it is hunted.
+
+    `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key"; cases by "rounds", with
+    each protocol of STAB in turn, or only those of them in which somebody comes "back"; or
+    "trackers" alone, without members, of which many more runs fit into the time. `first`: the seed
+    to begin with, near one that was seen to break, where that saves much time.
+    """
 
     name: str
     hunt: str
     patches: tuple[Patch, ...]
+    first: int = 1
 
 
 MUTANTS: Final = (
@@ -60,7 +72,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/stability/gossiping.py",
                 "GossipTracker(members, index, True, config.f + 1)",
                 "GossipTracker(members, index, True, config.f)",
             ),
@@ -71,9 +83,9 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/member.py",
-                "Inbound(source, self.config, self._guard, ",
-                "Inbound(source, self.config, None, ",
+                "protocol/streams.py",
+                "Inbound(source, self._config, self._guard, ",
+                "Inbound(source, self._config, None, ",
             ),
         ),
     ),
@@ -104,7 +116,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/requests.py",
                 "        covers.append((int(seq), by_source, by_seq))\n",
                 "        covers.extend([])\n",
             ),
@@ -115,7 +127,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/streams.py",
                 "                message.seq != inbound.next\n",
                 "                inbound.next - message.seq not in (0, 1)\n",
             ),
@@ -126,7 +138,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/streams.py",
                 "                message.seq != inbound.next\n",
                 "                message.seq < inbound.next\n",
             ),
@@ -148,9 +160,9 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/member.py",
-                "            self._has(inbound.source, seq, now_ns)\n",
-                "            self._has(inbound.source, inbound.newest, now_ns)\n",
+                "protocol/streams.py",
+                "            self._voting.has(inbound.source, seq, now_ns)\n",
+                "            self._voting.has(inbound.source, inbound.newest, now_ns)\n",
             ),
         ),
     ),
@@ -171,7 +183,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/member.py",
+                "protocol/streams.py",
                 "        if verdict is _FULL:\n            return False\n",
                 "        if verdict is _FULL:\n            return True\n",
             ),
@@ -226,6 +238,82 @@ MUTANTS: Final = (
             ),
         ),
     ),
+    Mutant(
+        "rounds: votes of another epoch count, and so do those of a former life",
+        "trackers",
+        (
+            Patch(
+                "protocol/stability/rounds.py",
+                "        if told.epoch != self.roll.epoch or not self.roll.alive(told.root):\n",
+                "        if not self.roll.alive(told.root):\n",
+            ),
+        ),
+        first=250,
+    ),
+    Mutant(
+        "rounds: nobody minds that somebody has begun another life",
+        "trackers",
+        (
+            Patch(
+                "protocol/stability/roll.py",
+                "            self._change(member, self.life(member), life)\n",
+                "            self._change(member, life, life)\n",
+            ),
+        ),
+        first=70,
+    ),
+    Mutant(
+        "rounds: a newcomer votes at once instead of abstaining",
+        "back",
+        (
+            Patch(
+                "protocol/stability/round_part.py",
+                "        self.joined = not joining\n",
+                "        self.joined = True\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "rounds: one ends although a vote is missing",
+        "rounds",
+        (
+            Patch(
+                "protocol/stability/round_part.py",
+                "(self._missing.count == 0 or ",
+                "(self._missing.count <= 1 or ",
+            ),
+            Patch(
+                "protocol/stability/round_part.py",
+                "self._votes.count != self.roll.alive_count",
+                "self._votes.count < self.roll.alive_count - 1",
+            ),
+        ),
+    ),
+    Mutant(
+        "rounds: a vote that comes twice counts twice",
+        "trackers",
+        (
+            Patch(
+                "protocol/stability/rounds.py",
+                "        if self._phase != GATHERING or not self._missing.remove(sender):\n"
+                "            return False\n",
+                "        if self._phase != GATHERING:\n"
+                "            return False\n"
+                "        self._missing.remove(sender)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "rounds: who waits in vain does not ask again",
+        "rounds",
+        (
+            Patch(
+                "protocol/stability/rounds.py",
+                "        return self._pull(now_ns) if self._phase == GATHERING else False\n",
+                "        return False\n",
+            ),
+        ),
+    ),
 )
 
 
@@ -246,31 +334,68 @@ def exhaust_scopes() -> str:
     return ""
 
 
-def explore_cases(until_s: float, by_key: bool) -> str:
-    """What breaks in the first case of the explorer, or of those by key, that breaks anything."""
+def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
+    """The cases of the explorer, from a seed on, that a hunt is after."""
     from semcast.sim.cases import case
+    from semcast.sim.scenario import Restart, Stability
+
+    every: tuple[Stability, ...] = get_args(Stability)
+    rounds = [name for name in every if name != "gossip"]
+    for seed in count(first):
+        by_rounds = hunt in ("rounds", "back")
+        scenario = case(seed, rounds[seed % len(rounds)] if by_rounds else None)
+        # With few bits not all messages of a key name each other: there is most to get wrong.
+        if hunt == "key" and (scenario.protocol.order != "key" or scenario.protocol.k > 4):
+            continue
+        if hunt == "back" and not any(isinstance(one, Restart) for one in scenario.processes):
+            continue
+        yield scenario
+
+
+def explore_cases(until_s: float, hunt: str, first: int) -> str:
+    """What breaks in the first of the cases that breaks anything."""
     from semcast.sim.explore import judge
 
-    for seed in count(1):
-        scenario = case(seed)
-        # With few bits not all messages of a key name each other: there is most to get wrong.
-        if by_key and (scenario.protocol.order != "key" or scenario.protocol.k > 4):
-            continue
+    for scenario in cases(hunt, first):
         broken = judge(scenario).broken
         if broken:
-            return f"case {seed}: {next(iter(broken.values()))}"
+            by = scenario.protocol.stability
+            return f"case {scenario.seed} ({by}): {next(iter(broken.values()))}"
         if time.monotonic() > until_s:
             break
     return ""
 
 
-def main(hunt: str) -> int:
+def run_trackers(until_s: float, first: int) -> str:
+    """What breaks in the first group of trackers that breaks: stability or safety, in turn."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.protocol.stability.lossy_group import TRACKERS, restless_group
+
+    kinds = sorted(TRACKERS)
+    for seed in count(first):
+        kind, members = kinds[seed % len(kinds)], 3 + seed // len(kinds) % 5
+        votes = 3 if seed % 2 and members > 3 else members
+        try:
+            restless_group(kind, members, votes, random.Random(seed))
+        except AssertionError as error:
+            return f"run {seed} ({kind}), agreed too early: {error}"
+        if time.monotonic() > until_s:
+            break
+    return ""
+
+
+def main(hunt: str, first: int) -> int:
     """Hunt, say what was caught, and exit accordingly."""
     until_s = time.monotonic() + HUNT_S
-    found = exhaust_scopes() if hunt == "exhaust" else explore_cases(until_s, hunt == "key")
+    if hunt == "exhaust":
+        found = exhaust_scopes()
+    elif hunt == "trackers":
+        found = run_trackers(until_s, first)
+    else:
+        found = explore_cases(until_s, hunt, first)
     print(found or "nothing was caught")
     return CAUGHT if found else SURVIVED
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

@@ -27,7 +27,7 @@ def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
     for patch in mutant.patches:
         patch.apply(package)
     return subprocess.run(
-        [sys.executable, mutants.__file__, mutant.hunt],
+        [sys.executable, mutants.__file__, mutant.hunt, str(mutant.first)],
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,

@@ -23,6 +23,7 @@ from semcast.sim.scenario import (
     parse,
 )
 from semcast.sim.settings import hints_of
+from semcast.sim.stability.settings import StabilityScenario
 from semcast.sim.traffic import Game, Replay
 
 ROOT = Path(__file__).parents[2]
@@ -54,13 +55,14 @@ def complaint(text: str) -> str:
 def test_every_example_is_a_scenario_and_says_what_it_shows_and_where(path: Path) -> None:
     assert load(path).title
     comment = [line for line in path.read_text().splitlines() if line.startswith("#")]
-    assert re.search(r"\[(SRM|OBS|PSRM) §\d", " ".join(comment))
+    assert re.search(r"\[(SRM|OBS|PSRM|STAB) §\d", " ".join(comment))
 
 
 def test_the_examples_that_were_promised_are_there() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "fig5-purging", "fig5-no-purging", "fig5-small-buffer", "fig5-protocol", "slow-reader",
-        "group-64",
+        "group-64", "stability", "stability-wan", "stability-scale", "stability-random",
+        "stability-trigger",
     }  # fmt: skip
 
 
@@ -197,7 +199,9 @@ def test_whatever_a_file_holds_is_a_scenario_or_an_input_error(content: object, 
 def test_a_trace_is_named_as_seen_from_the_scenario(tmp_path: Path) -> None:
     path = tmp_path / "replay.toml"
     path.write_text(TWO_BUFFERS + "traffic = { kind = 'replay', file = 'quotes.csv', speed = 2 }\n")
-    assert load(path).traffic == Replay(file=str(tmp_path / "quotes.csv"), speed=2)
+    found = load(path)
+    assert isinstance(found, TwoBufferScenario)
+    assert found.traffic == Replay(file=str(tmp_path / "quotes.csv"), speed=2)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +269,11 @@ def settings_classes(cls: type) -> dict[type, None]:
     return found
 
 
-ALL_SETTINGS = [*settings_classes(TwoBufferScenario), *settings_classes(ProtocolScenario)]
+ALL_SETTINGS = [
+    *settings_classes(TwoBufferScenario),
+    *settings_classes(ProtocolScenario),
+    *settings_classes(StabilityScenario),
+]
 
 
 def test_the_walk_over_settings_finds_them_at_every_depth() -> None:

@@ -19,9 +19,14 @@ from semcast.wire.encode import FrameWriter
 from semcast.wire.frames import (
     ControlFrame,
     Covered,
+    Echo,
     Fragment,
+    MeasureFrame,
     Nak,
     Progress,
+    Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
@@ -144,8 +149,53 @@ def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
     return st.builds(Vector, st.booleans(), COUNTS, voters, st.lists(row, max_size=rows))
 
 
+def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:
+    small = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
+    rows = st.lists(st.tuples(SOURCES_ANY, COUNTS, COUNTS), max_size=rows_max(room, 36, 32))
+    return st.builds(
+        Round,
+        st.booleans(),
+        st.integers(1, 5),
+        st.integers(0, 3),
+        st.integers(0, 0xFFFF),
+        st.integers(-1, ID_MAX) | st.just(-1),
+        COUNTS,
+        COUNTS,
+        small,
+        small,
+        rows,
+    )
+
+
+@st.composite
+def trees(draw: st.DrawFn, room: int = ROOM) -> Tree:
+    """Any tree and ring over a few members, or over as many as there may be."""
+    most = min(256, (room - 4 - 10) // 2)
+    members = draw(st.integers(1, 9) | st.sampled_from([1, 2, most]))
+    stream = draw(st.randoms(use_true_random=False))
+    # Each hangs on somebody before it, in an order of its own.
+    order = stream.sample(range(members), members)
+    parents = bytearray(members)
+    parents[order[0]] = order[0]
+    for at in range(1, members):
+        parents[order[at]] = order[stream.randrange(at)]
+    ring = [order[0], *stream.sample(order[1:], members - 1)]
+    return Tree(draw(SEQS), stream.randrange(members), bytes(parents), bytes(ring))
+
+
+def measures(room: int = ROOM) -> st.SearchStrategy[MeasureFrame]:
+    times = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
+    rows = st.lists(times, max_size=rows_max(room, 2, 4))
+    return (
+        st.builds(Echo, st.booleans(), COUNTS)
+        | st.builds(Times, st.integers(0, 0xFFFF), rows)
+        | trees(room)
+    )
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
-    return fragments(room) | naks(room) | covereds(room) | vectors(room)
+    votes: st.SearchStrategy[ControlFrame] = vectors(room) | rounds(room) | measures(room)
+    return fragments(room) | naks(room) | covereds(room) | votes
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:
@@ -167,6 +217,14 @@ def add(writer: FrameWriter, item: Item) -> bool:
             return writer.add_covered(item)
         case Vector():
             return writer.add_vector(item)
+        case Round():
+            return writer.add_round(item)
+        case Echo():
+            return writer.add_echo(item)
+        case Times():
+            return writer.add_times(item)
+        case Tree():
+            return writer.add_tree(item)
 
 
 def encoded(all_items: Iterable[Item], source: Source = SENDER, room: int = ROOM_MAX) -> bytes:

@@ -31,17 +31,27 @@ from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
 from semcast.wire.frames import (
+    ANSWER,
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     NAK,
+    OF_SAFETY,
     PRIVATE,
     RELAYED,
+    ROUND,
     SAFETY,
     STABILITY,
+    TIMES,
+    TREE,
     ControlFrame,
+    Echo,
     Fragment,
     Nak,
+    Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
@@ -298,7 +308,7 @@ def test_the_reserved_byte_of_a_message_is_zero(reserved: int) -> None:
         Decoder().decode(bytes(frames), SENDER)
 
 
-@pytest.mark.parametrize("kind", [DATA, FRAGMENT, NAK, COVERED, STABILITY, SAFETY])
+@pytest.mark.parametrize("kind", range(DATA, TREE + 1))
 @pytest.mark.parametrize("bit", range(8))
 def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None:
     known: dict[int, Item] = {
@@ -307,11 +317,16 @@ def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None
         NAK: Nak(SENDER, 1, False, [(1, 2)]),
         STABILITY: Vector(False, 1, 1, []),
         SAFETY: Vector(True, 1, 1, []),
+        ROUND: Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
+        ECHO: Echo(False, 1),
+        TIMES: Times(0, [1]),
+        TREE: Tree(1, 0, bytes(1), bytes(1)),
     }
     frames = bytearray(encoded([known[kind]]) if kind in known else frame(COVERED, bytes(16)))
     assert frames[0] == kind
     frames[1] |= 1 << bit
-    if (kind in (DATA, FRAGMENT) and 1 << bit == RELAYED) or (kind == NAK and 1 << bit == PRIVATE):
+    meant = {DATA: RELAYED, FRAGMENT: RELAYED, NAK: PRIVATE, ROUND: OF_SAFETY, ECHO: ANSWER}
+    if 1 << bit == meant.get(kind, 0):
         return
     with pytest.raises(RemoteProtocolError, match=f"frame of type {kind:#x} .*flags"):
         Decoder().decode(bytes(frames), SENDER)

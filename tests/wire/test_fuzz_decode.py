@@ -30,15 +30,23 @@ from semcast.wire.encode import encode_whole
 from semcast.wire.frames import (
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     NAK,
     RELAYED,
+    ROUND,
     SAFETY,
     STABILITY,
+    TIMES,
+    TREE,
     Covered,
+    Echo,
     Fragment,
     Nak,
     Progress,
+    Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
@@ -55,8 +63,26 @@ EVERYTHING: list[Item] = [
     Covered(OTHERS[1], [(2, SENDER, 9), (3, OTHERS[0], 1)]),
     Vector(False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
     Vector(True, 13, 1 << 70, []),
+    Round(True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
+    Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
+    Echo(False, 77),
+    Echo(True, 0),
+    Times(64, [0, 1, 0xFFFF_FFFF]),
+    Tree(3, 1, bytes([2, 2, 2, 0]), bytes([2, 0, 3, 1])),
 ]
 FRAMES = encoded(EVERYTHING)
+
+
+def round_head(
+    kind: int = 1, unnamed: int = 0, target: int = -1, epoch: int = 0, number: int = 1
+) -> bytes:
+    """The head of a ROUND frame, written by other means than the code under test."""
+    return struct.pack("<BBHqqqII", kind, unnamed, 0, target, epoch, number, 0, 0)
+
+
+def tree_head(number: int = 1, maker: int = 0) -> bytes:
+    """The head of a TREE frame, likewise."""
+    return struct.pack("<qH", number, maker)
 
 
 def held_bytes(decoded: Decoded) -> int:
@@ -76,6 +102,14 @@ def held_bytes(decoded: Decoded) -> int:
                 size += 4 + 16 + 32 * len(control.covers)
             case Vector():
                 size += 4 + 10 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
+            case Round():
+                size += 4 + 36 + 32 * len(control.rows)
+            case Echo():
+                size += 4 + 8
+            case Times():
+                size += 4 + 2 + 4 * len(control.times_us)
+            case Tree():
+                size += 4 + 10 + len(control.parents) + len(control.ring)
     return size
 
 
@@ -133,7 +167,7 @@ def records(draw: st.DrawFn) -> bytes:
 @st.composite
 def frame_likes(draw: st.DrawFn) -> bytes:
     """A frame whose parts are of the right sizes, mostly, and whose values are anything."""
-    kind = draw(st.integers(DATA, SAFETY) | U8)
+    kind = draw(st.integers(DATA, TREE) | U8)
     flags = draw(st.sampled_from([0, 0, 0, RELAYED, RELAYED, 2, 255]))
     body = draw(NUMBERS) + draw(NUMBERS) if flags & RELAYED else b""
     if kind == DATA:
@@ -148,6 +182,13 @@ def frame_likes(draw: st.DrawFn) -> bytes:
         voters = draw(st.binary(max_size=20))
         length = len(voters) if draw(st.integers(0, 4)) else draw(U16)
         body += draw(NUMBERS) + struct.pack("<H", length) + voters + draw(ROWS)
+    elif kind in (ECHO, TIMES):
+        body += draw(NUMBERS) if kind == ECHO else struct.pack("<HI", draw(U16), draw(U16))
+    elif kind == TREE:
+        members = draw(st.integers(0, 5))
+        index = st.integers(0, 5)
+        around = draw(st.lists(index, min_size=2 * members, max_size=2 * members))
+        body += draw(NUMBERS) + struct.pack("<H", draw(index)) + bytes(around)
     else:
         body += draw(st.binary(max_size=40))
     length = len(body) if draw(st.integers(0, 5)) else draw(U16)
@@ -291,6 +332,36 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(COVERED, _OF + struct.pack("<qqqq", 1, -7, 1, 1)), "source -0x7.0x1 is out"),
         (frame(STABILITY, bytes(9)), "vector has 9 bytes left for its head"),
         (frame(SAFETY, struct.pack("<qH", -1, 0)), "vector of round -1"),
+        (frame(ROUND, bytes(35)), "round has 35 bytes left for its head"),
+        (frame(ROUND, round_head(kind=0)), "round with a message of kind 0, unnamed 0"),
+        (frame(ROUND, round_head(kind=6)), "round with a message of kind 6, unnamed 0"),
+        (frame(ROUND, round_head(unnamed=4)), "round with a message of kind 1, unnamed 4"),
+        (frame(ROUND, round_head(target=-2)), "round told to member -2"),
+        (frame(ROUND, round_head(epoch=-1)), "seq -1 is out of range"),
+        (frame(ROUND, round_head(number=SEQ_MAX + 1)), f"seq {SEQ_MAX + 1} is out of range"),
+        (frame(ROUND, round_head() + bytes(31)), "ROUND frame has 31 bytes for rows of 32"),
+        (frame(ECHO, bytes(7)), "ECHO frame has 7 bytes for a token of 8"),
+        (frame(ECHO, bytes(9)), "ECHO frame has 9 bytes for a token of 8"),
+        (frame(ECHO, struct.pack("<q", -1)), "seq -1 is out of range"),
+        (frame(ECHO, bytes(8), 2), "type 0x8 has unknown flags 0x2"),
+        (frame(TIMES, bytes(1)), "TIMES frame has 1 bytes left for its head"),
+        (frame(TIMES, bytes(5)), "TIMES frame has 3 bytes for rows of 4"),
+        (frame(TIMES, bytes(2), 1), "type 0x9 has unknown flags 0x1"),
+        (frame(TREE, bytes(9)), "TREE frame of 9 bytes"),
+        (frame(TREE, bytes(10)), "TREE frame of 10 bytes"),
+        (frame(TREE, bytes(13)), "TREE frame of 13 bytes"),
+        (frame(TREE, tree_head() + bytes(2 * 257)), "TREE frame of 524 bytes"),
+        (frame(TREE, tree_head(number=0) + bytes(2)), "seq 0 is out of range"),
+        (frame(TREE, tree_head(maker=1) + bytes(2)), "tree of 1 members made by member 1"),
+        (frame(TREE, tree_head() + bytes([0, 2, 0, 1])), "1 of 2 hangs on member 2, who does not"),
+        (frame(TREE, tree_head() + bytes([0, 0, 0, 2])), "ring of 2 members has member 2 twice"),
+        (frame(TREE, tree_head() + bytes([0, 0, 0, 0])), "ring of 2 members has member 0 twice"),
+        (frame(TREE, tree_head() + bytes([0, 0, 1, 0])), "ring begins at member 1, who is not"),
+        (
+            frame(TREE, tree_head() + bytes([0, 2, 1, 0, 1, 2])),
+            "member 1 of 3 never reaches the root, member 0",
+        ),
+        (frame(TREE, tree_head() + bytes([0, 1, 0, 1])), "member 1 of 2 never reaches the root"),
         (frame(SAFETY, struct.pack("<qH", 1, 0x8000)), "says 32768 bytes of voters, 0 are left"),
         (frame(SAFETY, struct.pack("<qH", 1, 1) + bytes(40)), "39 bytes for rows of 40"),
         (frame(SAFETY, struct.pack("<qHqqqqq", 1, 0, 7, 1, 0, 0, -1)), "seq -1 is out of range"),

@@ -13,7 +13,17 @@ from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import encode_whole
 from semcast.wire.fragment import Reassembler
-from semcast.wire.frames import Covered, Fragment, Nak, Progress, Vector
+from semcast.wire.frames import (
+    Covered,
+    Echo,
+    Fragment,
+    Nak,
+    Progress,
+    Round,
+    Times,
+    Tree,
+    Vector,
+)
 from semcast.wire.header import CRC_BYTES, HEADER_BYTES
 from semcast.wire.keys import UNSEALED
 from semcast.wire.limits import Limits
@@ -45,6 +55,16 @@ EXPECTED: dict[str, list[Item]] = {
     "frames_nak": [Nak(OTHER, 7, True, [(3, 3), (10, 4_096)])],
     "frames_covered": [Covered(SOURCE, [(3, OTHER, 9), (4, SOURCE, 5)])],
     "frames_stability": [Vector(False, 12, 0b1_0000_0101, [Progress(SOURCE, 10, 20, 30)])],
+    "frames_round": [
+        Round(True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
+        Round(False, 1, 0, 0, -1, SEQ_MAX, 1, 0xFFFF_FFFF, 0, []),
+    ],
+    "frames_echo": [Echo(False, 0x0102030405060708), Echo(True, SEQ_MAX)],
+    "frames_times": [Times(0x0140, [0, 1_000, 0xFFFF_FFFF]), Times(0xFFFF, [])],
+    "frames_tree": [
+        Tree(7, 2, bytes([3, 3, 1, 3, 3]), bytes([3, 1, 2, 0, 4])),
+        Tree(SEQ_MAX, 0, bytes([0]), bytes([0])),
+    ],
     "frames_safety": [Vector(True, SEQ_MAX, 0b111, [])],
 }
 # In these, more is shown than frames that are encoded and decoded.

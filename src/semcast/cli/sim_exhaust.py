@@ -55,6 +55,16 @@ def sim_exhaust(
     reliability: Annotated[
         str, typer.Option("--reliability", help="'group' (S-RM) or 'sender' (S-SM).")
     ] = "group",
+    stability: Annotated[
+        str,
+        typer.Option(
+            "--stability",
+            help="How votes travel: gossip, coordp, fulldist, train, s_coordp or s_train.",
+        ),
+    ] = "gossip",
+    branching: Annotated[
+        int, typer.Option("--branching", min=1, max=5, help="Children in the tree of s_…")
+    ] = 1,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="Stop after so long.")
     ] = 600.0,
@@ -78,9 +88,12 @@ def sim_exhaust(
     Example:
       semcast sim exhaust
       semcast sim exhaust --messages 4 --processes 4 --seconds 3600
+      semcast sim exhaust --messages 2 --stability s_coordp
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    from semcast.cli.sim_explore import stability_named
     from semcast.sim.scope import NOBODY, Scope, relations
 
+    protocol = stability_named(stability)
     every = relations(messages)
 
     def scopes(so_many: int) -> list[Scope]:
@@ -89,6 +102,8 @@ def sim_exhaust(
                 relation,
                 processes=processes,
                 reliability=reliability,
+                stability=protocol,
+                branching=branching,
                 ticks=so_many,
                 losses=losses,
                 slow=processes - 1 if slow else NOBODY,

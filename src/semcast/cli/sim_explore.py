@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, get_args
 
 import typer
 
@@ -11,8 +11,17 @@ from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
     from semcast.sim.explore import Explored, Failure, Verdict
+    from semcast.sim.scenario import Stability
 
 VIOLATION: Final = 1
+StabilityOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--stability",
+        help="One protocol for all cases: gossip, coordp, fulldist, train, s_coordp or s_train. "
+        "Without it, each case draws one.",
+    ),
+]
 
 
 def sim_explore(
@@ -26,6 +35,7 @@ def sim_explore(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for a scenario that fails, to replay it.")
     ] = Path(),
+    stability: StabilityOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run random groups, traffic and faults, and check everything that was promised.
@@ -36,14 +46,16 @@ def sim_explore(
     \b
     Example:
       semcast sim explore --seconds 600 --seed 1000
+      semcast sim explore --seconds 600 --stability s_coordp
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
     from semcast.sim.explore import explore
 
     if not out.is_dir():
         raise InputError(f"--out {out} is not a folder; make it first")
+    protocol = None if stability is None else stability_named(stability)
     with _progress() as tell:
-        found = explore(seconds, seed, workers, tell)
+        found = explore(seconds, seed, workers, tell, stability=protocol)
     replay = None if found.failure is None else _write(found.failure, out)
     if as_json:
         failure = found.failure
@@ -53,13 +65,14 @@ def sim_explore(
                 "events": found.events,
                 "virtual_s": found.virtual_s,
                 "first_seed": seed,
+                "stability": protocol,
                 "failed_seed": None if failure is None else failure.seed,
                 "violations": [] if failure is None else list(failure.broken.values()),
                 "replay": replay,
             }
         )
     else:
-        _print(found, seed, replay)
+        _print(found, seed, protocol, replay)
     return 0 if found.failure is None else VIOLATION
 
 
@@ -67,6 +80,7 @@ def sim_replay(
     what: Annotated[
         str, typer.Argument(metavar="SEED|FILE", help="The seed of a case, or a scenario file.")
     ],
+    stability: StabilityOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run one case of the explorer again: by its seed, or as the file that was written for it.
@@ -74,6 +88,7 @@ def sim_replay(
     \b
     Example:
       semcast sim replay 1017
+      semcast sim replay 1017 --stability s_coordp
       semcast sim replay failure-1017.toml
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
@@ -81,7 +96,10 @@ def sim_replay(
     from semcast.sim.explore import judge
     from semcast.sim.scenario import ProtocolScenario, load
 
-    scenario = case(int(what)) if what.isdecimal() else load(Path(what))
+    protocol = None if stability is None else stability_named(stability)
+    if protocol is not None and not what.isdecimal():
+        raise InputError(f"{what}: a file says which protocol; leave out --stability")
+    scenario = case(int(what), protocol) if what.isdecimal() else load(Path(what))
     if not isinstance(scenario, ProtocolScenario):
         raise InputError(f"{what}: only scenarios with model = 'protocol' can be replayed")
     verdict = judge(scenario)
@@ -99,6 +117,18 @@ def sim_replay(
     return VIOLATION if verdict.broken else 0
 
 
+def stability_named(name: str) -> "Stability":
+    """What --stability says, checked."""
+    from semcast.errors import InputError
+    from semcast.sim.scenario import Stability
+
+    choices: tuple[Stability, ...] = get_args(Stability)
+    for choice in choices:
+        if name == choice:
+            return choice
+    raise InputError(f"--stability {name!r}; choose one of {', '.join(choices)}")
+
+
 def _write(failure: "Failure", out: Path) -> str:
     """Write the scenario of a failure; the command that replays it."""
     from semcast.sim.shrink import to_toml
@@ -108,9 +138,10 @@ def _write(failure: "Failure", out: Path) -> str:
     return f"semcast sim replay {path}"
 
 
-def _print(found: "Explored", seed: int, replay: str | None) -> None:
+def _print(found: "Explored", seed: int, protocol: str | None, replay: str | None) -> None:
+    all_with = "" if protocol is None else f" --stability {protocol}"
     print_words(
-        f"{found.cases} cases from seed {seed} on, {found.events:,} events, "
+        f"{found.cases} cases{all_with} from seed {seed} on, {found.events:,} events, "
         f"{found.virtual_s / 3600:.2f} virtual hours."
     )
     if found.failure is None:
@@ -119,7 +150,7 @@ def _print(found: "Explored", seed: int, replay: str | None) -> None:
     print_words(
         f"VIOLATED in case {found.failure.seed}:",
         *found.failure.broken.values(),
-        f"Replay it as drawn: semcast sim replay {found.failure.seed}",
+        f"Replay it as drawn: semcast sim replay {found.failure.seed}{all_with}",
         f"Replay it shrunk:   {replay}",
     )
 

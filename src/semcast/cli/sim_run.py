@@ -42,9 +42,31 @@ def sim_run(
             help="Keep a journal in memory and check what was promised, or save the memory.",
         ),
     ] = True,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol",
+            help="Stability rounds: coordp, fulldist, train, s_coordp, s_train or gossip; several "
+            "with commas, or all.",
+        ),
+    ] = None,
+    branching: Annotated[
+        int | None, typer.Option("--branching", help="Stability rounds: of the tree.")
+    ] = None,
+    height: Annotated[
+        int | None, typer.Option("--height", help="Stability rounds: of the tree.")
+    ] = None,
+    leaf_degree: Annotated[
+        int | None,
+        typer.Option("--leaf-degree", help="Stability rounds: leaves of each lowest inner node."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Stability rounds: draw time against members into this SVG."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run a scenario: the two-buffer model, or a whole group under the real protocol.
+    """Run a scenario: the two-buffer model, a group under the real protocol, or stability rounds.
 
     The exit code is 1 if a checker finds a violation. The same seed gives the same run.
 
@@ -52,18 +74,30 @@ def sim_run(
     Example:
       semcast sim run examples/scenarios/fig5-purging.toml
       semcast sim run examples/scenarios/slow-reader.toml --seed 7 --set duration_s=20 --json
+      semcast sim run examples/scenarios/stability.toml --protocol all --branching 4 --height 5
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    from semcast.cli import _stability_show
     from semcast.errors import InputError
-    from semcast.sim.scenario import TwoBufferScenario, load
+    from semcast.sim.scenario import ProtocolScenario, TwoBufferScenario, load
 
     loaded = load(scenario, changes or ())
     seed = loaded.seed if seed is None else seed
+    if not isinstance(loaded, ProtocolScenario) and journal is not None:
+        raise InputError(
+            f"{scenario}: the {loaded.model} model keeps no journal; leave out --journal, "
+            "or use a scenario with model = 'protocol'"
+        )
+    asked = _stability_show.changes(protocol, branching, height, leaf_degree)
+    if not isinstance(loaded, TwoBufferScenario | ProtocolScenario):
+        again = load(scenario, [*(changes or ()), *asked]) if asked else loaded
+        with _progress() as tell:
+            return _stability_show.run(again, seed, plot, as_json, tell)
+    if asked or plot is not None:
+        raise InputError(
+            f"{scenario}: --protocol, --branching, --height, --leaf-degree and --plot are for "
+            f"model = 'stability', and this is {loaded.model!r}"
+        )
     if isinstance(loaded, TwoBufferScenario):
-        if journal is not None:
-            raise InputError(
-                f"{scenario}: the two-buffers model keeps no journal; leave out --journal, "
-                "or use a scenario with model = 'protocol'"
-            )
         return _run_two_buffers(loaded, seed, as_json)
     return _run_protocol(loaded, f"{scenario.stem}-{seed}", seed, journal, check, as_json)
 

@@ -4,18 +4,20 @@ Values that a user gave go in; a checked configuration comes out, or a ConfigErr
 setting. What is not said has a default that works. Knows nothing of sockets or threads.
 """
 
+import json
 import math
 import os
 import socket
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from semcast.errors import ConfigError, InputError
+from semcast.live.trees import Tree, as_tree, check_tree, numbered_ring, numbered_tree
 from semcast.protocol.config import MS, MemberConfig
 from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305
 from semcast.wire.keys import UNSEALED, Keyring, Secret, Unsealed, group_id
@@ -84,6 +86,18 @@ class GroupConfig:
     gossip_fanout: int = 3
     # 0: whenever an eighth of a window has come.
     gossip_messages: int = 0
+    # How the group learns what it may forget, the same at all members: "gossip", "coordp",
+    # "fulldist", "train", "s_coordp" or "s_train"; see docs/design/stability.md.
+    stability: str = "gossip"
+    stability_branching: int = 4
+    # The tree of the last two: "filled", "measured", or on whom each member but one hangs; and the
+    # ring of "train", all names; (): as the tree gives it.
+    stability_tree: str | Mapping[str, str] | tuple[tuple[str, str], ...] = "filled"
+    stability_ring: tuple[str, ...] = ()
+    # 0: rounds begin when enough messages wait, or something has for a gossip period.
+    stability_period_ms: float = 0.0
+    stability_delta: bool = False
+    stability_ride_ms: float = 0.0
     safety_rest_messages: int = 0
     nak_delay_ms: float = 2.0
     join_delay_ms: float = 1000.0
@@ -106,7 +120,10 @@ class GroupConfig:
         check_name(self.name)
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "peers", tuple(self.peers))
+        object.__setattr__(self, "stability_tree", self._tree())
+        object.__setattr__(self, "stability_ring", tuple(self.stability_ring))
         self._check_members()
+        check_tree(self._tree(), self.stability_ring, self.members, self.group_size)
         if self.transport not in ("auto", "multicast", "unicast"):
             raise ConfigError(
                 f"transport {self.transport!r}; choose 'auto', 'multicast' or 'unicast'"
@@ -146,6 +163,15 @@ class GroupConfig:
         if self.group_size > MEMBERS_MAX:
             raise ConfigError(f"{self.group_size} members; the most is {MEMBERS_MAX}")
 
+    def _tree(self) -> Tree:
+        tree = as_tree(self.stability_tree)
+        if tree is None:
+            raise ConfigError(
+                f"stability_tree is {self.stability_tree!r}; it must be 'filled', 'measured', or "
+                "say for each member but one on whom it hangs"
+            )
+        return tree
+
     @property
     def group_size(self) -> int:
         """How many members the group has."""
@@ -167,11 +193,16 @@ class GroupConfig:
         return Keyring(Secret(material), self.key_id)
 
     def member_config(
-        self, members: int, path_mtu_bytes: int, flight_bytes_max: int = 1 << 62
+        self,
+        members: int,
+        path_mtu_bytes: int,
+        flight_bytes_max: int = 1 << 62,
+        order: Sequence[str] = (),
     ) -> MemberConfig:
         """What the protocol is told, for a group of so many.
 
         No more than `flight_bytes_max` are on their way at once: what receivers' sockets hold.
+        `order`: the names of the members as the protocol numbers them, if that is known.
         """
         return MemberConfig(
             reliability=self.reliability,
@@ -190,6 +221,13 @@ class GroupConfig:
             gossip_fanout=self.gossip_fanout,
             gossip_messages=self.gossip_messages
             or max(1, self.window_messages // _GOSSIPS_PER_WINDOW),
+            stability=self.stability,
+            stability_branching=self.stability_branching,
+            stability_tree=numbered_tree(self._tree(), order or self.members),
+            stability_ring=numbered_ring(self.stability_ring, order or self.members),
+            stability_period_ns=round(self.stability_period_ms * MS),
+            stability_delta=self.stability_delta,
+            stability_ride_ns=round(self.stability_ride_ms * MS),
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * MS),
             join_delay_ns=round(self.join_delay_ms * MS),
@@ -251,7 +289,8 @@ def from_environment(
 ) -> GroupConfig:
     """The settings, with what they leave open taken from SEMCAST_* variables.
 
-    SEMCAST_CONFIG names a TOML file, which comes last. Lists are separated by commas.
+    SEMCAST_CONFIG names a TOML file, which comes last. Lists are separated by commas; a tree of
+    names is JSON.
     """
     environment = os.environ if environment is None else environment
     found: dict[str, Any] = {}
@@ -284,6 +323,8 @@ def _typed(name: str, value: Any, where: str) -> Any:
     elif wanted is float:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
+    elif name == "stability_tree":
+        return value  # checked where it is understood
     elif isinstance(wanted, types.UnionType):
         if isinstance(value, typing.get_args(wanted)):
             return value
@@ -300,12 +341,15 @@ def _parsed(name: str, text: str) -> Any:
     try:
         if wanted == tuple[str, ...]:
             return tuple(part.strip() for part in text.split(",") if part.strip())
+        if name == "stability_tree" and text.startswith("{"):
+            return json.loads(text)
         if wanted is bool:
             return {"1": True, "true": True, "0": False, "false": False}[text.lower()]
         if wanted in (int, float):
             return wanted(text)
     except (KeyError, ValueError):
+        shown = getattr(wanted, "__name__", "a word or JSON")
         raise ConfigError(
-            f"{ENVIRONMENT_PREFIX}{name.upper()} is {text!r}; it must be {wanted.__name__}"
+            f"{ENVIRONMENT_PREFIX}{name.upper()} is {text!r}; it must be {shown}"
         ) from None
     return text

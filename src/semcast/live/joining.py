@@ -23,6 +23,7 @@ from semcast.live.session import Session
 from semcast.live.transport import TransportSettings, open_transport
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import group_id
+from semcast.wire.limits import Limits
 
 log: Final = logging.getLogger("semcast")
 
@@ -36,6 +37,7 @@ def start(
     """Open the network and begin to look for the others."""
     transport = open_transport(transport_settings(config))
     try:
+        _check_tree(config, transport.path_mtu_bytes)
         seeds = resolve(config.peers, config.ipv6)
         for warning in transport.warnings:
             log.warning("%s", warning)
@@ -57,6 +59,14 @@ def start(
     _engines.append(engine)
     engine.start()
     return engine
+
+
+def _check_tree(config: GroupConfig, path_mtu_bytes: int) -> None:
+    """A measured tree has to fit a datagram, and how large those are is known only now."""
+    if config.stability_tree == "measured":
+        from semcast.protocol.stability.protocols import check_measured
+
+        check_measured(config.group_size, Limits(path_mtu_bytes, config.message_bytes_max))
 
 
 def wait_complete(engine: Engine) -> None:

@@ -284,6 +284,7 @@ class Session:
             len(roster.members),
             self.transport.path_mtu_bytes,
             self.transport.receive_buffer_bytes // 2,
+            [roster.name_of(member) for member in roster.members],
         )
         self.member = Member(
             limits,

@@ -6,7 +6,7 @@ from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
 from semcast.wire.encode import FrameWriter
 from semcast.wire.fragment import fragments_of
-from semcast.wire.frames import Covered, Nak, Vector
+from semcast.wire.frames import Covered, Echo, MeasureFrame, Nak, Round, Times, Vector
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
@@ -98,6 +98,22 @@ class Outbox:
             if not writer.add_vector(vector):
                 raise MessageTooLargeError(0, self._limits.frames_bytes_max)
 
+    def round(self, to: int, told: Round) -> None:
+        """A message of a round of stability detection; a page is small."""
+        writer = self._writer(to)
+        if not writer.add_round(told):
+            self._flush(to, writer)
+            added = writer.add_round(told)
+            assert added, "a page fits an empty datagram"
+
+    def measure(self, to: int, frame: MeasureFrame) -> None:
+        """What is told of round-trip times and the tree; `measuring.py` keeps it small."""
+        writer = self._writer(to)
+        if not _add_measure(writer, frame):
+            self._flush(to, writer)
+            added = _add_measure(writer, frame)
+            assert added, "a tree that is too large was refused at the beginning"
+
     def _writer(self, to: int) -> FrameWriter:
         writer = self._writers.get(to)
         if writer is None:
@@ -109,3 +125,11 @@ class Outbox:
     def _flush(self, to: int, writer: FrameWriter) -> None:
         if len(writer) > 0:
             self._ready.append(Outgoing(to, writer.take()))
+
+
+def _add_measure(writer: FrameWriter, frame: MeasureFrame) -> bool:
+    if isinstance(frame, Echo):
+        return writer.add_echo(frame)
+    if isinstance(frame, Times):
+        return writer.add_times(frame)
+    return writer.add_tree(frame)

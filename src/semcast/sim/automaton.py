@@ -11,7 +11,7 @@ are one state. Members cannot be copied, so a state is reached again by repeatin
 from typing import Final, NamedTuple, TypeAlias, final
 
 from semcast.errors import WindowFullError
-from semcast.ids import Source
+from semcast.ids import SEQ_MAX, Source
 from semcast.journal import Event, Header, Journal, JournalObserver, node_name
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
@@ -151,8 +151,11 @@ class _Live:
         elif kind == RECEIVE:
             member.receive(datagrams.frames[datagram], Source(number, 1), self.now_ns)
         elif kind == TICK:
-            self.now_ns = max(self.now_ns, member.next_deadline_ns())
-            member.on_timer(self.now_ns)
+            # A member that waits for nothing has no timer that could fire.
+            due_ns = member.next_deadline_ns()
+            if due_ns < SEQ_MAX:
+                self.now_ns = max(self.now_ns, due_ns)
+                member.on_timer(self.now_ns)
         elif kind == REMOVE:
             member.remove(number, self.now_ns)
         if kind == TAKE or takes:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
+from semcast.protocol.config import SHAPED_PROTOCOLS
 from semcast.sim.scenario import (
     Consumer,
     Costs,
@@ -29,18 +30,33 @@ from semcast.sim.scenario import (
     Restart,
     Shared,
     Slow,
+    Stability,
 )
 from semcast.sim.traffic import Chains, Game, Gaps, Overwrites, Trading, Traffic
 
 # After the traffic, so long is given for everything to come to rest; far more than is needed.
 _DRAIN_S: Final = 60.0
+_STABILITY: Final[tuple[Stability, ...]] = (
+    "gossip",
+    "gossip",
+    "gossip",
+    "gossip",
+    "gossip",
+    "coordp",
+    "fulldist",
+    "train",
+    "s_coordp",
+    "s_train",
+)
 # About so many messages are sent in a case: enough to fill buffers, few enough for many cases.
 _MESSAGES: Final = 200
 
 
-def case(seed: int) -> ProtocolScenario:
-    """The scenario of a seed."""
-    return _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
+    """The scenario of a seed; with `stability`, the same with that protocol, whatever was drawn."""
+    scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+    # From a stream of its own: whatever else a seed stood for, it stands for still.
+    return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
 
 
 class _Draw:
@@ -233,6 +249,29 @@ class _Draw:
             return 0
         most = self.f if self.reliability == "group" else self.members - 1
         return self.stream.randint(0, most)
+
+
+def _with_stability(
+    scenario: ProtocolScenario, stream: random.Random, stability: Stability | None
+) -> ProtocolScenario:
+    """Half of all cases gossip; the others learn what to forget by a protocol of STAB."""
+    drawn = stream.choice(_STABILITY)
+    name = stability or drawn
+    if name == "gossip":
+        return scenario
+    period_ms = scenario.protocol.gossip_period_ms
+    protocol = replace(
+        scenario.protocol,
+        stability=name,
+        stability_branching=stream.choice((1, 2, 4)),
+        stability_period_ms=stream.choice((0.0, 0.0, period_ms)),
+        stability_delta=stream.random() < 0.3,
+        stability_ride_ms=stream.choice((0.0, 0.0, period_ms / 2)),
+    )
+    # Drawn last: whatever else a seed stood for, it stands for still.
+    if stream.random() < 0.3 and name in SHAPED_PROTOCOLS:
+        protocol = replace(protocol, stability_tree="measured")
+    return replace(scenario, protocol=protocol)
 
 
 def _few_digits(value: float) -> float:

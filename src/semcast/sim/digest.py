@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from hashlib import blake2b
 from io import BytesIO
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from types import GetSetDescriptorType
 from typing import Any, Final
 
@@ -65,6 +65,9 @@ def _reader(value: object, kind: type) -> Callable[[Any], object]:
         return BytesWriter.getvalue
     if issubclass(kind, enum.Enum):
         return attrgetter("name")
+    if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
+        # Of numbers, all of one kind; numpy itself is not needed here.
+        return methodcaller("tolist")
     if issubclass(kind, Observer):
         return lambda _: None
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]

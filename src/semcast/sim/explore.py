@@ -11,13 +11,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from multiprocessing import get_context
 from typing import Final
 
 from semcast.check import check_all, check_safety
 from semcast.sim.cases import case
-from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.scenario import ProtocolScenario, Stability
 from semcast.sim.shrink import shrink
 from semcast.sim.world import run
 
@@ -86,14 +87,18 @@ def explore(
     workers: int = 1,
     tell: Callable[[Explored], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
+    stability: Stability | None = None,
 ) -> Explored:
-    """Judge case after case, from `seed` on, until one fails or the time is up."""
+    """Judge case after case, from `seed` on, until one fails or the time is up.
+
+    With `stability`, every case learns what to forget by that protocol.
+    """
     until_s = clock() + seconds
     done = Explored()
-    for number, verdict in _verdicts(seed, workers):
+    for number, verdict in _verdicts(seed, workers, stability):
         failure = None
         if verdict.broken:
-            failure = _shrunk(number, verdict, clock)
+            failure = _shrunk(case(number, stability), verdict, clock)
         done = Explored(
             done.cases + 1,
             done.events + verdict.events,
@@ -107,28 +112,31 @@ def explore(
     return done
 
 
-def judge_case(seed: int) -> tuple[int, Verdict]:
+def judge_case(seed: int, stability: Stability | None) -> tuple[int, Verdict]:
     """One case, by its seed; what workers do."""
-    return seed, judge(case(seed))
+    return seed, judge(case(seed, stability))
 
 
-def _verdicts(seed: int, workers: int) -> Iterator[tuple[int, Verdict]]:
+def _verdicts(
+    seed: int, workers: int, stability: Stability | None
+) -> Iterator[tuple[int, Verdict]]:
     """The verdicts on all cases from a seed on, in whatever order workers have them."""
+    one = partial(judge_case, stability=stability)
     if workers == 1:
-        yield from map(judge_case, count(seed))
+        yield from map(one, count(seed))
         return
     with get_context("spawn").Pool(workers) as pool:
         for first in count(seed, 50 * workers):
-            yield from pool.imap_unordered(judge_case, islice(count(first), 50 * workers))
+            yield from pool.imap_unordered(one, islice(count(first), 50 * workers))
 
 
-def _shrunk(seed: int, verdict: Verdict, clock: Callable[[], float]) -> Failure:
+def _shrunk(drawn: ProtocolScenario, verdict: Verdict, clock: Callable[[], float]) -> Failure:
     """The failure of a case, in a smaller scenario if there is one that breaks the same."""
     until_s = clock() + SHRINK_S
     name = next(iter(verdict.broken))
     found = shrink(
-        case(seed),
+        drawn,
         lambda scenario: name in judge(scenario).broken,
         lambda: clock() < until_s,
     )
-    return Failure(seed, found, judge(found).broken)
+    return Failure(drawn.seed, found, judge(found).broken)

@@ -1,7 +1,8 @@
 """Scenarios: a TOML file in, a checked tree of frozen settings out, or one line on what is wrong.
 
 Every key has its unit in its name and its range in its annotation; `docs/design/scenarios.md`
-explains each. Knows nothing of how a scenario is run: that is `two_buffers` and `world`.
+explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `world` and
+`stability`.
 """
 
 import tomllib
@@ -14,6 +15,7 @@ from semcast.errors import ConfigError, InputError
 from semcast.protocol.config import MemberConfig
 from semcast.sim.network import tree_parents
 from semcast.sim.settings import Between, Settings, read_settings
+from semcast.sim.stability.settings import StabilityScenario
 from semcast.sim.traffic import Overwrites, Replay, Share, Traffic
 from semcast.sim.two_buffers import TwoBuffers
 from semcast.wire.limits import Limits
@@ -26,6 +28,7 @@ Microseconds: TypeAlias = Annotated[float, Between(0, 3_600_000_000)]
 Count: TypeAlias = Annotated[int, Between(1, 1_000_000)]
 Node: TypeAlias = Annotated[int, Between(0, 65_535)]
 Nodes: TypeAlias = Annotated[tuple[int, ...], Between(0, 65_535)]
+Stability: TypeAlias = Literal["gossip", "coordp", "fulldist", "train", "s_coordp", "s_train"]
 MbitS: TypeAlias = Annotated[float, Between(1e-6, 1e6)]
 
 
@@ -49,6 +52,12 @@ class Protocol(Settings):
     gossip_period_ms: Annotated[float, Between(1e-3, 3_600_000)] = 30.0
     gossip_fanout: Annotated[int, Between(1, 65_535)] = 3
     gossip_messages: Annotated[int, Between(0, 1 << 30)] = 0
+    stability: Stability = "gossip"
+    stability_branching: Annotated[int, Between(1, 1000)] = 4
+    stability_tree: Literal["filled", "measured"] = "filled"
+    stability_period_ms: Milliseconds = 0.0
+    stability_delta: bool = False
+    stability_ride_ms: Milliseconds = 0.0
     safety_rest_messages: Annotated[int, Between(0, 1_000_000)] = 0
     nak_delay_ms: Annotated[float, Between(1e-3, 3_600_000)] = 2.0
     join_delay_ms: Milliseconds = 1000.0
@@ -77,6 +86,12 @@ class Protocol(Settings):
             gossip_period_ns=round(self.gossip_period_ms * 1e6),
             gossip_fanout=self.gossip_fanout,
             gossip_messages=self.gossip_messages,
+            stability=self.stability,
+            stability_branching=self.stability_branching,
+            stability_tree=self.stability_tree,
+            stability_period_ns=round(self.stability_period_ms * 1e6),
+            stability_delta=self.stability_delta,
+            stability_ride_ns=round(self.stability_ride_ms * 1e6),
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * 1e6),
             join_delay_ns=round(self.join_delay_ms * 1e6),
@@ -383,10 +398,11 @@ class ProtocolScenario(Settings):
         )
 
 
-Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario
-MODELS: dict[str, type[TwoBufferScenario] | type[ProtocolScenario]] = {
+Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario | StabilityScenario
+MODELS: dict[str, type[TwoBufferScenario] | type[ProtocolScenario] | type[StabilityScenario]] = {
     "two-buffers": TwoBufferScenario,
     "protocol": ProtocolScenario,
+    "stability": StabilityScenario,
 }
 
 
@@ -403,6 +419,8 @@ def load(path: Path, changes: Sequence[str] = ()) -> Scenario:
     for change in changes:
         _change(table, change)
     scenario = parse(table, str(path))
+    if isinstance(scenario, StabilityScenario):
+        return scenario
     if isinstance(scenario.traffic, Replay) and not Path(scenario.traffic.file).is_absolute():
         # Traces are named as seen from the scenario, wherever it is run from.
         traffic = {**table["traffic"], "file": str(path.parent / scenario.traffic.file)}

@@ -26,6 +26,9 @@ class Scope:
     purging: bool = True
     order: str = "fifo"
     f: int = 1
+    # How votes travel, and children of each member in the tree: with one, it is a line.
+    stability: str = "gossip"
+    branching: int = 1
     # The member whose application takes nothing until the end, or nobody.
     slow: int = NOBODY
     delivery_messages: int = 8
@@ -55,6 +58,8 @@ class Scope:
             window_messages=self.window_messages,
             gossip_period_ns=1,
             gossip_fanout=self.processes,
+            stability=self.stability,
+            stability_branching=self.branching,
             nak_delay_ns=1,
             # A datagram with a message takes a nanosecond: the others wait for a timer.
             bandwidth_bytes_s=200_000_000_000 if self.paced else 0,

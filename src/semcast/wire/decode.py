@@ -13,31 +13,47 @@ from mypy_extensions import i64, mypyc_attr
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.frames import (
+    ABSTAIN,
+    ANSWER,
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
     NAK,
     NAK_HEAD_BYTES,
+    OF_SAFETY,
     PRIVATE,
     RANKED,
     RECORD_HEAD_BYTES,
     RELAYED,
+    ROUND,
+    ROUND_HEAD_BYTES,
+    ROUND_KINDS,
     RUN_HEAD_BYTES,
     SAFETY,
     SOURCE_BYTES,
     STABILITY,
+    TIMES,
+    TREE,
+    TREE_HEAD_BYTES,
+    TREE_MEMBERS_MAX,
     WHOLE_HEAD_BYTES,
     WORDS_MAX,
     ControlFrame,
     Covered,
+    Echo,
     Fragment,
     Nak,
     Progress,
+    Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
+from semcast.wire.trees import tree_fault
 
 _RANK_MAX: Final = SEQ_MAX
 
@@ -90,6 +106,10 @@ class Decoder:
                 decoded.control.append(self._covered(frames, at, end))
             elif kind in (STABILITY, SAFETY):
                 decoded.control.append(self._vector(frames, at, end, kind == SAFETY))
+            elif kind == ROUND:
+                decoded.control.append(self._round(frames, at, end, flags))
+            elif ECHO <= kind <= TREE:
+                decoded.control.append(_measure(frames, at, end, kind, flags))
             else:
                 decoded.unknown_frames += 1
             at = end
@@ -216,6 +236,33 @@ class Decoder:
         ]
         return Vector(safety, round_number, voters, rows)
 
+    def _round(self, data: bytes, at: i64, end: i64, flags: i64) -> Round:
+        if end - at < ROUND_HEAD_BYTES:
+            raise RemoteProtocolError(f"round has {end - at} bytes left for its head")
+        head = i64(read_i32_le(data, at)) & 0xFFFFFFFF
+        kind, unnamed = head & 0xFF, (head >> 8) & 0xFF
+        if kind < 1 or kind > ROUND_KINDS or unnamed > ABSTAIN:
+            raise RemoteProtocolError(f"round with a message of kind {kind}, unnamed {unnamed}")
+        target = read_i64_le(data, at + 4)
+        if target < -1 or target > ID_MAX:
+            raise RemoteProtocolError(f"round told to member {target}")
+        rows = [
+            (self._source(data, row, end), int(_count(data, row + 16)), int(_count(data, row + 24)))
+            for row in _rows(at + ROUND_HEAD_BYTES, end, 32, "ROUND")
+        ]
+        return Round(
+            flags & OF_SAFETY != 0,
+            kind,
+            unnamed,
+            head >> 16,
+            target,
+            _count(data, at + 12),
+            _count(data, at + 20),
+            i64(read_i32_le(data, at + 28)) & 0xFFFFFFFF,
+            i64(read_i32_le(data, at + 32)) & 0xFFFFFFFF,
+            rows,
+        )
+
     def intern(self, source: Source) -> Source:
         """The one object that stands for this source, so that comparing it is quick."""
         name = (int(source.sender), int(source.incarnation))
@@ -269,9 +316,40 @@ def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64)
 
 def _check_flags(kind: i64, flags: i64) -> None:
     """Refuse flags that version 1 does not define: they would change what a frame means."""
-    known: i64 = RELAYED if kind in (DATA, FRAGMENT) else PRIVATE if kind == NAK else 0
-    if DATA <= kind <= SAFETY and flags & ~known:
+    known: i64 = RELAYED if kind in (DATA, FRAGMENT) else 0
+    if kind == NAK:
+        known = PRIVATE
+    elif kind == ROUND:
+        known = OF_SAFETY
+    elif kind == ECHO:
+        known = ANSWER
+    if DATA <= kind <= TREE and flags & ~known:
         raise RemoteProtocolError(f"frame of type {kind:#x} has unknown flags {flags:#x}")
+
+
+def _measure(data: bytes, at: i64, end: i64, kind: i64, flags: i64) -> Echo | Times | Tree:
+    """What is said of round-trip times and the tree."""
+    if kind == ECHO:
+        if end - at != 8:
+            raise RemoteProtocolError(f"ECHO frame has {end - at} bytes for a token of 8")
+        return Echo(flags & ANSWER != 0, _count(data, at))
+    if kind == TIMES:
+        if end - at < 2:
+            raise RemoteProtocolError(f"TIMES frame has {end - at} bytes left for its head")
+        rows = _rows(at + 2, end, 4, "TIMES")
+        first = i64(read_i16_le(data, at)) & 0xFFFF
+        return Times(first, [int(i64(read_i32_le(data, row)) & 0xFFFFFFFF) for row in rows])
+    members = (end - at - TREE_HEAD_BYTES) // 2
+    if (end - at) % 2 or members < 1 or members > TREE_MEMBERS_MAX:
+        raise RemoteProtocolError(f"TREE frame of {end - at} bytes")
+    number = _seq(data, at)
+    maker = i64(read_i16_le(data, at + 8)) & 0xFFFF
+    middle = at + TREE_HEAD_BYTES + members
+    parents, ring = data[at + TREE_HEAD_BYTES : middle], data[middle:end]
+    fault = tree_fault(parents, ring)
+    if fault or maker >= members:
+        raise RemoteProtocolError(fault or f"tree of {members} members made by member {maker}")
+    return Tree(number, maker, parents, ring)
 
 
 def _mark(data: bytes, at: i64, words: i64, ranked: bool) -> tuple[int, i64]:

@@ -11,24 +11,36 @@ from mypy_extensions import i16, i32, i64, u8
 
 from semcast.ids import Source
 from semcast.wire.frames import (
+    ANSWER,
     COVERED,
     DATA,
+    ECHO,
     FRAGMENT,
     FRAGMENT_HEAD_BYTES,
     FRAME_HEAD_BYTES,
     NAK,
     NAK_HEAD_BYTES,
+    OF_SAFETY,
     PRIVATE,
     RANKED,
     RECORD_HEAD_BYTES,
     RELAYED,
+    ROUND,
+    ROUND_HEAD_BYTES,
     RUN_HEAD_BYTES,
     SAFETY,
     SOURCE_BYTES,
     STABILITY,
+    TIMES,
+    TREE,
+    TREE_HEAD_BYTES,
     Covered,
+    Echo,
     Fragment,
     Nak,
+    Round,
+    Times,
+    Tree,
     Vector,
 )
 from semcast.wire.message import Message
@@ -179,6 +191,50 @@ class FrameWriter:
             write_i64_le(self._out, row.agreed)
             write_i64_le(self._out, row.lowest)
             write_i64_le(self._out, row.newest)
+        return True
+
+    def add_round(self, told: Round) -> bool:
+        """Add a message of a round; callers keep a page small enough for one datagram."""
+        flags: i64 = OF_SAFETY if told.safety else 0
+        if not self._open_frame(ROUND, flags, ROUND_HEAD_BYTES + 32 * len(told.rows)):
+            return False
+        head = told.kind | (told.unnamed << 8) | (told.page << 16)
+        write_i32_le(self._out, _as_i32(head))
+        write_i64_le(self._out, told.target)
+        write_i64_le(self._out, told.epoch)
+        write_i64_le(self._out, told.round)
+        write_i32_le(self._out, _as_i32(told.root))
+        write_i32_le(self._out, _as_i32(told.count))
+        for source, value, newest in told.rows:
+            self._write_source(source)
+            write_i64_le(self._out, value)
+            write_i64_le(self._out, newest)
+        return True
+
+    def add_echo(self, echo: Echo) -> bool:
+        """Add what is to be sent back, or what was."""
+        if not self._open_frame(ECHO, ANSWER if echo.answer else 0, 8):
+            return False
+        write_i64_le(self._out, echo.token)
+        return True
+
+    def add_times(self, times: Times) -> bool:
+        """Add round-trip times; callers keep the list short enough for one datagram."""
+        if not self._open_frame(TIMES, 0, 2 + 4 * len(times.times_us)):
+            return False
+        write_i16_le(self._out, _as_i16(times.first))
+        for time_us in times.times_us:
+            write_i32_le(self._out, _as_i32(time_us))
+        return True
+
+    def add_tree(self, tree: Tree) -> bool:
+        """Add a tree and a ring."""
+        if not self._open_frame(TREE, 0, TREE_HEAD_BYTES + len(tree.parents) + len(tree.ring)):
+            return False
+        write_i64_le(self._out, tree.number)
+        write_i16_le(self._out, _as_i16(tree.maker))
+        self._out.write(tree.parents)
+        self._out.write(tree.ring)
         return True
 
     def _open_frame(self, kind: i64, flags: i64, size: i64) -> bool:

@@ -10,6 +10,11 @@ to older ones.
     0x04 COVERED    sender i64 · incarnation i64 · then (seq, by_sender, by_incarnation, by_seq)*
     0x05 STABILITY  round i64 · voters u16 + bytes · then (sender, incarnation, agreed, lowest,
     0x06 SAFETY     newest)*, each i64
+    0x07 ROUND      kind u8 · unnamed u8 · page u16 · target i64 · epoch i64 · round i64 ·
+                    root u32 · count u32 · then (sender, incarnation, value, newest)*, each i64
+    0x08 ECHO       token i64
+    0x09 TIMES      first u16 · then time_us u32*
+    0x0a TREE       number i64 · maker u16 · parents u8 each · ring u8 each, as many
     0x10–0x1f membership, 0x20–0x2f order, 0x30–0x3f gossip: reserved
     0x40 NOTE       bytes for the world around members, alone in its datagram; see note.py
 
@@ -25,7 +30,9 @@ A fragmented message is one such record in another form, cut into pieces:
     flags u8 · key_len u8 · words u8 · 0 u8 · body_len u32 · sent_ns i64 · bitmap words×8 ·
     [rank i64] · body: key, then payload
 
-A NAK has flag PRIVATE when nobody but the asker misses these messages.
+A NAK has flag PRIVATE when nobody but the asker misses these messages. A ROUND has flag OF_SAFETY
+when f+1 votes are counted and not all. An ECHO has flag ANSWER when it is one: it has the token of
+what it answers. In a TREE the root hangs on itself, and the ring begins there.
 
 Flags that are not named here are 0. In a frame of known type or in a message, others are refused:
 they would change the meaning of what follows.
@@ -44,6 +51,10 @@ NAK: Final = 0x03
 COVERED: Final = 0x04
 STABILITY: Final = 0x05
 SAFETY: Final = 0x06
+ROUND: Final = 0x07
+ECHO: Final = 0x08
+TIMES: Final = 0x09
+TREE: Final = 0x0A
 NOTE: Final = 0x40
 
 FRAME_HEAD_BYTES: Final = 4
@@ -53,6 +64,11 @@ RUN_HEAD_BYTES: Final = 16
 SOURCE_BYTES: Final = 16
 FRAGMENT_HEAD_BYTES: Final = 12
 NAK_HEAD_BYTES: Final = 24
+ROUND_HEAD_BYTES: Final = 36
+TREE_HEAD_BYTES: Final = 10
+# A member of a tree is one byte.
+TREE_MEMBERS_MAX: Final = 256
+TIME_US_MAX: Final = 0xFFFF_FFFF
 FRAGMENTS_MAX: Final = 0xFFFF
 WORDS_MAX: Final = 16
 # A voter is a bit; this bounds the members of a group.
@@ -62,6 +78,19 @@ VOTERS_BYTES_MAX: Final = 0xFFFF
 RELAYED: Final = 0x01
 # Flag of NAK frames.
 PRIVATE: Final = 0x01
+# Flag of ROUND frames.
+OF_SAFETY: Final = 0x01
+# Flag of ECHO frames.
+ANSWER: Final = 0x01
+# Kinds of ROUND frames; the last says that the sender is in another life, whose number is `round`.
+ROUND_KINDS: Final = 5
+REBORN: Final = 5
+# What a ROUND frame says of sources that it does not name: nothing, that the voters have none of
+# it, that they have what is agreed, or that they abstain.
+SAYS_NOTHING: Final = 0
+HAVE_NONE: Final = 1
+HAVE_AGREED: Final = 2
+ABSTAIN: Final = 3
 # Flags of a message.
 RANKED: Final = 0x01
 
@@ -159,4 +188,101 @@ class Vector:
         self.rows = rows
 
 
-ControlFrame: TypeAlias = Fragment | Nak | Covered | Vector
+@final
+@dataclass(init=False)
+class Round:
+    """A message of a round of stability detection; see `protocol/stability/rounds.py`."""
+
+    # Whether it counts to f+1 votes instead of all (SRM §5.3).
+    safety: bool
+    kind: i64
+    # What it says of sources that have no row.
+    unnamed: i64
+    # Which sources it is about: the senders of one page.
+    page: i64
+    # The sender id of the one member that it is for, or -1: everybody.
+    target: i64
+    epoch: i64
+    round: i64
+    # The index of the member that began the round.
+    root: i64
+    count: i64
+    # (source, its value, the newest of it that anybody spoke of)
+    rows: list[tuple[Source, int, int]]
+
+    def __init__(
+        self,
+        safety: bool,
+        kind: i64,
+        unnamed: i64,
+        page: i64,
+        target: i64,
+        epoch: i64,
+        round: i64,  # noqa: A002
+        root: i64,
+        count: i64,
+        rows: list[tuple[Source, int, int]],
+    ) -> None:
+        self.safety = safety
+        self.kind = kind
+        self.unnamed = unnamed
+        self.page = page
+        self.target = target
+        self.epoch = epoch
+        self.round = round
+        self.root = root
+        self.count = count
+        self.rows = rows
+
+
+@final
+@dataclass(init=False)
+class Echo:
+    """Please send this back at once; or here it is."""
+
+    answer: bool
+    # What only the asker understands: when it asked.
+    token: i64
+
+    def __init__(self, answer: bool, token: i64) -> None:
+        self.answer = answer
+        self.token = token
+
+
+@final
+@dataclass(init=False)
+class Times:
+    """Round-trip times that the sender measured, to some members in a row."""
+
+    # The index of the first of them.
+    first: i64
+    # 0 where nothing was measured yet.
+    times_us: list[int]
+
+    def __init__(self, first: i64, times_us: list[int]) -> None:
+        self.first = first
+        self.times_us = times_us
+
+
+@final
+@dataclass(init=False)
+class Tree:
+    """The tree and the ring that a group goes over to; see `protocol/stability/measuring.py`."""
+
+    # The larger number is the newer tree; `maker` is the index of who made it.
+    number: i64
+    maker: i64
+    # One byte for each member: the index of its parent, its own for the root.
+    parents: bytes
+    # The indices of all members in their order around the ring, from the root on.
+    ring: bytes
+
+    def __init__(self, number: i64, maker: i64, parents: bytes, ring: bytes) -> None:
+        self.number = number
+        self.maker = maker
+        self.parents = parents
+        self.ring = ring
+
+
+MeasureFrame: TypeAlias = Echo | Times | Tree
+ControlFrame: TypeAlias = Fragment | Nak | Covered | Vector | Round | Echo | Times | Tree

@@ -108,6 +108,10 @@ def _run(cell: Cell, scenario: Scenario, journals: Path | None) -> tuple[Measure
     if isinstance(scenario, TwoBufferScenario):
         found = asdict(two_buffers.run(scenario, cell.seed))
         return {name: float(found[name]) for name in TWO_BUFFER_MEASURES}, ""
+    if not isinstance(scenario, ProtocolScenario):
+        raise InputError(
+            f"model = {scenario.model!r} cannot be swept; run each setting with semcast sim run"
+        )
     return _run_group(cell, scenario, journals)
 
 

@@ -1,0 +1,62 @@
+"""Rides: frames that may wait in, datagrams that go out anyway with them on board out (STAB §7).
+
+A frame waits for a short while for a datagram of messages that has room for it; if none comes it is
+sent by itself. It names the one that it is for, so that it may ride on a multicast.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import SEQ_MAX, Source
+from semcast.wire.encode import FrameWriter
+from semcast.wire.frames import Round
+from semcast.wire.limits import Limits
+
+NEVER: Final = SEQ_MAX
+
+
+@final
+class Rides:
+    """Frames of one member that wait."""
+
+    def __init__(self, me: Source, limits: Limits, wait_ns: i64) -> None:
+        """Without `wait_ns` nothing waits."""
+        self._wait_ns: Final[i64] = wait_ns
+        self._room: Final[i64] = limits.frames_bytes_max
+        self._writer: Final = FrameWriter(me, limits.frames_bytes_max)
+        # In the order in which they came: when to send it alone, where to, and the frame twice.
+        self._waiting: list[tuple[int, int, Round, bytes]] = []
+
+    def wait(self, to: int, told: Round, now_ns: i64) -> bool:
+        """Whether a frame may wait; it is then held here."""
+        if self._wait_ns == 0:
+            return False
+        added = self._writer.add_round(told)
+        assert added, "a page fits an empty datagram"
+        self._waiting.append((int(now_ns + self._wait_ns), to, told, self._writer.take()))
+        return True
+
+    def board(self, frames: bytes) -> bytes:
+        """A datagram that goes to everybody, with as many frames as it has room for."""
+        if not self._waiting:
+            return frames
+        left = []
+        for waiting in self._waiting:
+            if len(frames) + len(waiting[3]) <= self._room:
+                frames += waiting[3]
+            else:
+                left.append(waiting)
+        self._waiting = left
+        return frames
+
+    def overdue(self, now_ns: i64) -> list[tuple[int, Round]]:
+        """Frames that have waited long enough."""
+        due = [(to, told) for until_ns, to, told, _ in self._waiting if until_ns <= now_ns]
+        if due:
+            self._waiting = [one for one in self._waiting if one[0] > now_ns]
+        return due
+
+    def next_deadline_ns(self) -> i64:
+        """When some frame has waited long enough."""
+        return self._waiting[0][0] if self._waiting else NEVER

@@ -1,0 +1,60 @@
+"""When to gossip: what happened in, the time of the next vector out.
+
+Every period as long as there is something to tell, at once when much has come, and ever less often
+in a group at rest. Knows nothing of what is told, or to whom.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.protocol.config import MemberConfig
+
+# A group at rest gossips ever less often, down to this many periods apart.
+_REST_PERIODS_MAX: Final = 32
+# With gossip on demand, windows are acknowledged in eighths of their bytes too.
+_TOLD_PER_WINDOW: Final = 8
+
+
+@final
+class Telling:
+    """One member's pace."""
+
+    def __init__(self, config: MemberConfig) -> None:
+        self.next_ns: i64 = 0
+        self._period_ns: Final[i64] = config.gossip_period_ns
+        self._window_bytes: Final[i64] = config.window_bytes
+        # Messages that came since others were told; at so many they are told without delay.
+        self.untold: i64 = 0
+        self.untold_bytes: i64 = 0
+        self.untold_max: Final[i64] = config.gossip_messages
+        self._rest_periods: i64 = 1
+
+    def news(self, more: i64, now_ns: i64) -> None:
+        """So many more messages have come."""
+        self._rest_periods = 1
+        soon_ns = now_ns + self._period_ns
+        if self.untold_max > 0:
+            self.untold += more
+            if (
+                self.untold >= self.untold_max
+                or self.untold_bytes * _TOLD_PER_WINDOW >= self._window_bytes
+            ):
+                soon_ns = now_ns
+        if self.next_ns > soon_ns:
+            self.next_ns = soon_ns
+
+    def somebody_is_behind(self, now_ns: i64) -> None:
+        """Somebody has not heard what is agreed: this is no time to rest."""
+        self._rest_periods = 1
+        self.next_ns = min(self.next_ns, now_ns + self._period_ns)
+
+    def begin(self) -> None:
+        """Others are told now."""
+        self.untold = 0
+        self.untold_bytes = 0
+
+    def done(self, all_agreed: bool, now_ns: i64) -> None:
+        """Others were told; if all is agreed there is nothing more to tell."""
+        self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
+        self.next_ns = now_ns + self._rest_periods * self._period_ns

@@ -1,0 +1,130 @@
+"""Stability by gossip as one page of arrays, for groups far beyond a live one.
+
+The rules are those of `protocol.stability.gossip`, which a test compares it with: rounds of votes,
+merged by minimum; who has voted travels with them; when all have, what they all have is agreed and
+the next round begins. There, sources are rows of a dictionary and come in pages of four; here they
+are columns of one array, so that 100,000 members fit into memory. Every period a member tells a few
+others, drawn at random.
+"""
+
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semcast.ids import RandomStream
+
+GOSSIP: Final = 5  # the kind of message, beside those of the round protocols
+
+
+@final
+class Rumour:
+    """One vector: a round, who voted in it, the lowest that they have, and what is agreed."""
+
+    __slots__ = ("agreed", "lowest", "round", "voters")
+    kind: Final = GOSSIP
+
+    def __init__(
+        self,
+        round: int,  # noqa: A002
+        voters: int,
+        lowest: NDArray[np.int64],
+        agreed: NDArray[np.int64],
+    ) -> None:
+        self.round = round
+        self.voters = voters  # bit i: member i
+        self.lowest = lowest
+        self.agreed = agreed
+
+
+@final
+class GossipPage:
+    """One member. Arrays are shared with the vectors it sends and never written to."""
+
+    __slots__ = (
+        "_everybody", "_fanout", "_lowest", "_me", "_next_ns", "_period_ns", "_random", "_round",
+        "_telling", "_voters", "agreed", "own",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        members: int,
+        me: int,
+        own: NDArray[np.int64],
+        agreed: NDArray[np.int64],
+        period_ns: int,
+        fanout: int,
+        random: RandomStream,
+        everybody: int,  # the votes of all: one number that all members share
+    ) -> None:
+        self.own = own
+        self.agreed = agreed
+        self._me = me
+        self._fanout = min(fanout, members - 1)
+        self._period_ns = period_ns
+        self._random = random
+        self._everybody = everybody
+        self._round = 1
+        self._voters = 1 << me
+        self._lowest = own
+        # Members do not tick together.
+        self._next_ns = random.randrange(period_ns)
+        self._telling = False
+
+    def start(self, now_ns: int) -> None:
+        """Nobody starts a round: all tell, all the time."""
+
+    def next_deadline_ns(self) -> int:
+        return self._next_ns
+
+    def on_timer(self, now_ns: int) -> bool:
+        """A period is over: tell others. Says as `on_told`; one alone has all votes."""
+        self._next_ns = now_ns + self._period_ns
+        self._telling = True
+        before = self.agreed
+        self._finish()
+        return self.agreed is not before
+
+    def take_out(self) -> list[tuple[int, Rumour]]:
+        """To whom to send what."""
+        if not self._telling:
+            return []
+        self._telling = False
+        if self._voters == 1 << self._me:
+            self._vote()  # nobody else has a part in this vote, so it may say what it would now
+        rumour = Rumour(self._round, self._voters, self._lowest, self.agreed)
+        chosen: list[int] = []
+        members = self._everybody.bit_length()
+        while len(chosen) < self._fanout:
+            peer = self._random.randrange(members)
+            if peer != self._me and peer not in chosen:
+                chosen.append(peer)
+        return [(peer, rumour) for peer in chosen]
+
+    def on_told(self, told: Rumour, sender: int, now_ns: int) -> bool:  # noqa: ARG002
+        """Another's vector; says whether `agreed` has grown."""
+        before = self.agreed
+        if told.agreed is not before and bool((told.agreed > before).any()):
+            self.agreed = np.maximum(before, told.agreed)
+            if np.array_equal(self.agreed, told.agreed):
+                self.agreed = told.agreed  # one array for all who agree
+        if told.round > self._round:
+            self._round = told.round
+            self._vote()
+        if told.round == self._round:
+            self._voters |= told.voters
+            if self._lowest is not told.lowest:
+                self._lowest = np.minimum(self._lowest, told.lowest)
+            self._finish()
+        return self.agreed is not before and bool((self.agreed > before).any())
+
+    def _vote(self) -> None:
+        self._voters = 1 << self._me
+        self._lowest = self.own
+
+    def _finish(self) -> None:
+        if self._voters == self._everybody:
+            if bool((self._lowest > self.agreed).any()):
+                self.agreed = np.maximum(self.agreed, self._lowest)
+            self._round += 1
+            self._vote()

@@ -1,0 +1,268 @@
+"""What round trackers are made of: the roll, votes, patience, the trigger, shared sequences."""
+
+import random
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semcast.errors import ConfigError
+from semcast.ids import Source
+from semcast.model.trigger import trigger as closed_form
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.rides import Rides
+from semcast.protocol.stability.detection import RoundDetection
+from semcast.protocol.stability.missing import Missing
+from semcast.protocol.stability.patience import Patience
+from semcast.protocol.stability.roll import Roll, rooted
+from semcast.protocol.stability.shape import NOBODY, filled_tree
+from semcast.protocol.stability.shared_sequence import SharedSequence
+from semcast.protocol.stability.told import EVERYBODY
+from semcast.protocol.stability.trigger import NEVER, Trigger
+from semcast.protocol.stability.votes import AllVotes, SomeVotes
+from semcast.wire.decode import Decoder
+from semcast.wire.frames import REBORN, Round
+from semcast.wire.limits import Limits
+
+MS = 1_000_000
+
+
+# -- who is missing --------------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, 300), max_size=150), st.lists(st.integers(0, 320), max_size=400))
+def test_everybody_who_is_missing_leaves_once(members: set[int], come: list[int]) -> None:
+    missing = Missing(sorted(members))
+    left = set(members)
+    for member in come:
+        assert missing.remove(member) == (member in left)
+        left.discard(member)
+        assert missing.count == len(left)
+    assert missing.members() == sorted(left)
+
+
+def test_many_take_a_byte_each() -> None:
+    missing = Missing(list(range(20_000)))
+    assert sum(sys.getsizeof(getattr(missing, name)) for name in ("_few", "_many")) < 21_000
+
+
+# -- lives -----------------------------------------------------------------------------------------
+
+
+def test_two_that_came_back_do_not_answer_each_other_for_ever() -> None:
+    """Found by the explorer's traffic: 2,982 frames in 0.6 s."""
+    config, members = MemberConfig(stability="s_coordp", f=1), [1, 2, 3]
+    both = [RoundDetection(config, members, me, life=7 + me) for me in (0, 1)]
+    said = 0
+    for _ in range(50):
+        out = []
+        for me, one in enumerate(both):
+            one.on_timer(0)
+            out += [(me, to, frame) for to, frame in one.take_out() if frame.kind == REBORN]
+        said += len(out)
+        for me, to, frame in out:
+            if to in (EVERYBODY, members[1 - me]):
+                both[1 - me].on_round(frame, me, 0)
+    assert 2 <= said <= 10
+
+
+# -- the roll --------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 40), st.integers(1, 4), st.data())
+def test_a_tree_hung_up_elsewhere_is_still_a_tree_of_all(
+    members: int, branching: int, data: st.DataObject
+) -> None:
+    shape = filled_tree(members, branching)
+    root = data.draw(st.integers(0, members - 1))
+    turned = rooted(shape, root)
+    assert turned.parent(root) == NOBODY
+    assert sum(len(level) for level in turned.levels) == members
+    edges = {frozenset((m, shape.parent(m))) for m in range(members) if m != shape.root}
+    assert {frozenset((m, turned.parent(m))) for m in range(members) if m != root} == edges
+    assert int(turned.ring[0]) == root
+    assert {*pairwise(turned.ring.tolist())} <= {
+        *pairwise([*shape.ring.tolist(), *shape.ring.tolist()])
+    }
+
+
+def test_an_epoch_names_who_is_alive_and_in_which_life() -> None:
+    """INV-EPOCH, whatever the order in which things happened."""
+    one, other = Roll(filled_tree(6, 2)), Roll(filled_tree(6, 2))
+    assert (one.remove(2), one.reborn(4, 9), one.remove(5)) == (True, True, True)
+    assert one.epoch != other.epoch
+    assert other.remove(5)
+    assert one.epoch != other.epoch
+    assert (other.remove(2), other.reborn(4, 9)) == (True, True)
+    assert one.epoch == other.epoch
+    other.reborn(4, 10)
+    assert one.epoch != other.epoch
+    assert not other.reborn(4, 9), "lives only go on"
+    one.restore(2)
+    assert (one.alive_count, one.alive(2), one.alive(5)) == (5, True, False)
+
+
+def test_the_next_around_the_ring_stands_in() -> None:
+    roll = Roll(filled_tree(5, 1))
+    assert roll.successor(1) == 1
+    roll.remove(1)
+    roll.remove(2)
+    assert (roll.successor(1), roll.rank(3, 0), roll.rank(0, 3)) == (3, 1, 2)
+
+
+# -- votes -----------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=8),
+    st.integers(1, 4),
+)
+def test_what_enough_members_have_is_found_exactly(rows: list[list[int]], needed: int) -> None:
+    every, some = AllVotes(), SomeVotes(needed)
+    for row in rows:
+        every.add(np.array(row), 1)
+        some.add(np.array(row), 1)
+    low, found = every.merged(), some.merged()
+    assert low is not None
+    assert found is not None
+    assert low.tolist() == np.min(rows, axis=0).tolist()
+    if len(rows) >= needed:
+        assert found.tolist() == np.sort(rows, axis=0)[::-1][needed - 1].tolist()
+        assert some.enough(found)
+    else:
+        assert not some.enough(np.zeros(3, np.int64))
+    assert not every.enough(np.zeros(3, np.int64))
+
+
+# -- patience --------------------------------------------------------------------------------------
+
+
+def test_waiting_follows_what_was_measured_and_doubles_in_vain() -> None:
+    patience = Patience(100 * MS, MS)
+    for _ in range(50):
+        patience.measured(10 * MS)
+    usual_ns = patience.wait_ns()
+    assert 10 * MS <= usual_ns <= 15 * MS
+    patience.in_vain()
+    assert patience.wait_ns() == 2 * usual_ns
+    for _ in range(50):
+        patience.in_vain()
+    assert patience.wait_ns() == 32 * usual_ns, "but not for ever"
+    patience.ended()
+    assert patience.wait_ns() == usual_ns
+
+
+def test_the_next_in_order_loses_patience_first_and_a_sign_of_life_restores_it() -> None:
+    patience = Patience(MS, 1)
+    tries = 0
+    while not patience.worn_out(1):
+        patience.in_vain()
+        tries += 1
+    assert not patience.worn_out(2)
+    assert tries > 3
+    patience.sign_of_life()
+    assert not patience.worn_out(1)
+
+
+def test_rounds_that_always_take_longer_than_was_thought_are_waited_for_in_the_end() -> None:
+    patience = Patience(MS, 1)
+    for _ in range(20):
+        for _ in range(6):
+            if patience.wait_ns() < 50 * MS:
+                patience.in_vain()
+        patience.measured(50 * MS)
+        patience.ended()
+    assert patience.wait_ns() >= 50 * MS
+
+
+# -- the trigger -----------------------------------------------------------------------------------
+
+
+def test_the_trigger_is_the_closed_form_of_what_was_measured() -> None:
+    """STAB §6 with min: 1 message/ms, rounds of 20 ms, everything released."""
+    trigger = Trigger(100, 1000 * MS, 0)
+    for at_ms in range(0, 1000, 50):
+        trigger.began(50, 50, at_ms * MS)
+        trigger.ended(50)
+    expected = closed_form(100, 1.0, 20.0, 1.0).messages
+    assert trigger.threshold(20 * MS) == expected == 80
+    for at_ms in range(1000, 3000, 50):
+        trigger.began(50, 50, at_ms * MS)
+        trigger.ended(25)
+    assert trigger.threshold(20 * MS) == closed_form(100, 1.0, 20.0, 0.5).messages == 80
+    assert trigger.threshold(40 * MS) == closed_form(100, 1.0, 40.0, 0.5).messages == 40
+
+
+def test_a_round_begins_when_enough_waits_or_it_has_waited_long_enough() -> None:
+    trigger = Trigger(10, 30 * MS, 0)
+    assert trigger.deadline_ns() == NEVER
+    assert not trigger.due(0, True, MS, 0)
+    assert not trigger.due(3, True, MS, 5 * MS)
+    assert trigger.deadline_ns() == 35 * MS
+    assert trigger.due(3, False, MS, 35 * MS)
+    assert trigger.due(10, True, MS, 6 * MS)
+    assert not trigger.due(10, False, MS, 6 * MS), "nothing has come since the last round"
+    trigger.began(10, 10, 40 * MS)
+    assert trigger.deadline_ns() == NEVER
+
+
+def test_a_fixed_period_is_kept() -> None:
+    trigger = Trigger(10, 30 * MS, 100 * MS)
+    assert trigger.due(10, True, MS, MS)
+    trigger.began(10, 10, MS)
+    assert not trigger.due(10, True, MS, 50 * MS)
+    assert trigger.deadline_ns() == 101 * MS
+    assert trigger.due(1, False, MS, 101 * MS)
+
+
+# -- shared sequences ------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**9), st.integers(1, 40))
+def test_a_shared_sequence_votes_for_what_is_here_without_a_gap(seed: int, count: int) -> None:
+    stream = random.Random(seed)
+    numbers = [stream.randrange(1, count + 1) for _ in range(2 * count)]
+    sequence, here = SharedSequence(count), set[int]()
+    for number in numbers:
+        assert sequence.has(number)
+        here.add(number)
+        expected = next(n for n in range(count + 1) if n + 1 not in here)
+        assert sequence.up_to == expected
+
+
+def test_a_number_too_far_ahead_is_not_remembered() -> None:
+    sequence = SharedSequence(2)
+    assert not sequence.has(3)
+    assert sequence.has(2)
+    assert sequence.has(1)
+    assert sequence.up_to == 2
+    with pytest.raises(ConfigError, match="ahead_max is 0"):
+        SharedSequence(0)
+
+
+# -- rides -----------------------------------------------------------------------------------------
+
+
+def test_frames_ride_on_datagrams_with_room_and_go_alone_when_they_waited_enough() -> None:
+    """STAB §7: piggy-backing on data."""
+    me = Source(1, 1)
+    limits = Limits(576)
+    rides = Rides(me, limits, 5 * MS)
+    told = Round(False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    assert rides.wait(7, told, 0)
+    assert rides.board(bytes(limits.frames_bytes_max)) == bytes(limits.frames_bytes_max)
+    assert rides.overdue(4 * MS) == []
+    assert rides.next_deadline_ns() == 5 * MS
+    assert Decoder().decode(rides.board(b""), me).control == [told]
+    assert rides.next_deadline_ns() == NEVER
+    assert rides.wait(7, told, 10 * MS)
+    assert rides.overdue(15 * MS) == [(7, told)]
+    assert rides.board(b"") == b""
+
+
+def test_without_a_time_to_wait_nothing_waits() -> None:
+    told = Round(False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    assert not Rides(Source(1, 1), Limits(), 0).wait(7, told, 0)
