@@ -42,14 +42,25 @@ demo: setup ## Show what semcast does, in a minute
 	@$(BIN)/semcast demo
 
 .PHONY: test
-test: setup ## Run the tests: those of test-core, and the pipeline's on Spark beside them
-	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-core" \
-		"$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)"
+test: setup ## Run the tests: those without Spark, and beside them the others
+	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-compiled" \
+		"$(MAKE) --no-print-directory test-spark test-pure"
 
 .PHONY: test-core
-test-core: setup ## Run the tests without Spark; the core's on both builds, compiled and interpreted
+test-core: test-compiled test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
+
+.PHONY: test-compiled
+test-compiled: setup
 	@echo "== everything but Spark, compiled"
 	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
+
+.PHONY: test-spark
+test-spark: setup
+	@echo "== Spark"
+	@$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)
+
+.PHONY: test-pure
+test-pure: setup
 	@echo "== the core, interpreted"
 	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py

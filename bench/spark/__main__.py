@@ -1,7 +1,7 @@
 """`python -m bench.spark`: verify, analyse and profile millions of rows, beside DuckDB.
 
     python -m bench.spark --rows 10,50,100 --json spark.json --markdown docs/pipeline/sizing.md
-    python -m bench.spark --rows 5 --only verify,latency --data /tmp/bench
+    python -m bench.spark --rows 5 --only verify,latency --data DIR
 
 Tables and progress go to stderr, JSON to stdout.
 """
