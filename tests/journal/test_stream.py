@@ -69,9 +69,22 @@ def test_the_finished_file_is_read_if_the_stream_is_still_there(tmp_path: Path) 
 def test_a_life_that_was_killed_before_it_wrote_anything_is_no_part(tmp_path: Path) -> None:
     writer = StreamWriter(tmp_path, HEADER)
     writer.write([*sent(1, 3), end(4)])
-    path = writer.finish(0)
-    path.with_name("p2.1.arrows").touch()
-    assert len(read_journal(tmp_path)) == 4
+    stream = writer.path.read_bytes()
+    schema_bytes = int.from_bytes(stream[4:8], "little")
+    other = writer.finish(0).with_name("p2.1.arrows")
+    for written in (0, 3, 8, 100, 8 + schema_bytes - 1):
+        other.write_bytes(stream[:written])
+        assert len(read_journal(tmp_path)) == 4
+
+
+def test_a_file_that_is_no_stream_is_not_passed_over(tmp_path: Path) -> None:
+    writer = StreamWriter(tmp_path, HEADER)
+    writer.write([*sent(1, 3), end(4)])
+    other = writer.finish(0).with_name("p2.1.arrows")
+    for content in (b"no stream at all", b"\xff\xff\xff\xff\xff\xff\xff\x7f and more"):
+        other.write_bytes(content)
+        with pytest.raises(InputError, match="cannot be read as a journal"):
+            read_journal(tmp_path)
 
 
 def says_what_it_is(stream: bytes) -> bool:

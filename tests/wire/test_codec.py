@@ -263,7 +263,7 @@ def test_an_empty_datagram_holds_nothing() -> None:
 
 # Frames and flags of other versions
 
-UNKNOWN_KINDS = st.integers(0, 255).filter(lambda kind: not DATA <= kind <= SAFETY)
+UNKNOWN_KINDS = st.integers(0, 255).filter(lambda kind: not DATA <= kind <= TREE)
 UNKNOWN = st.builds(frame, UNKNOWN_KINDS, st.binary(max_size=40), st.integers(0, 255))
 
 

@@ -32,7 +32,7 @@ from semcast.journal.schema import (
     arrow_schema,
     require_pyarrow,
 )
-from semcast.journal.stream import STREAM_SUFFIX, read_stream
+from semcast.journal.stream import STREAM_SUFFIX, has_begun, read_stream
 
 _ROWS_PER_GROUP: Final = 1 << 17
 # In this order: what comes later goes first if a part has both.
@@ -104,13 +104,13 @@ def _journal(header: Header, events: Iterable[Event]) -> Journal:
 def parts_in(folder: Path) -> list[Path]:
     """All parts, by name; a life that has its final file needs no other.
 
-    An empty stream is of a life that was killed before it wrote anything.
+    A stream without a head is of a life that was killed before it wrote anything, or just begins.
     """
     found = {
         path.stem: path
         for suffix in _SUFFIXES
         for path in folder.glob(f"*{suffix}")
-        if suffix != STREAM_SUFFIX or path.stat().st_size > 0
+        if suffix != STREAM_SUFFIX or has_begun(path)
     }
     return [path for _, path in sorted(found.items())]
 

@@ -18,6 +18,10 @@ from semcast.journal.schema import ArrowTable, require_pyarrow
 
 STREAM_SUFFIX: Final = ".arrows"
 _BATCHES_PER_GROUP: Final = 64
+# An Arrow stream begins with this, how long its schema is, and the schema.
+_CONTINUES: Final = b"\xff\xff\xff\xff"
+_HEAD_BYTES: Final = 8
+_SCHEMA_BYTES_MAX: Final = 1 << 20
 
 
 class StreamWriter:
@@ -82,6 +86,18 @@ def _grouped(stream: Iterable[Any]) -> Iterator[list[Any]]:
             group = []
     if group:
         yield group
+
+
+def has_begun(path: Path) -> bool:
+    """Whether a stream says what is in it; if not, nothing is yet, or never will be."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if len(head) < _HEAD_BYTES:
+        return False
+    schema_bytes = int.from_bytes(head[4:], "little")
+    # Anything else is no stream at all, and whoever reads it says so.
+    is_one = head[:4] == _CONTINUES and schema_bytes <= _SCHEMA_BYTES_MAX
+    return not is_one or path.stat().st_size >= _HEAD_BYTES + schema_bytes
 
 
 def read_stream(path: Path) -> ArrowTable:
