@@ -61,6 +61,10 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
+            # As in conftest: with few rows, compiling takes longer than running.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         }
 
     @property

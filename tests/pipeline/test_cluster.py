@@ -60,7 +60,7 @@ def _commands(folder: Path, out: str) -> list[list[str]]:
     grid = ["--grid", "r=0,0.5 duration_s=2 warm_up_s=1", "--seeds", "2"]
     return [
         ["profile", str(trace)],
-        ["analyse", str(journals), "--show", "throughput,semantic,occupancy,stability"],
+        ["analyse", str(journals), "--show", "throughput,semantic"],
         ["verify", str(journals)],
         ["sweep", str(scenarios / "fig5-purging.toml"), *grid, "--out", str(folder / out)],
     ]
