@@ -172,8 +172,7 @@ def test_bytes_are_headers_and_a_number_for_each_sender() -> None:
 
 def test_senders_under_one_sequence_need_one_number_together() -> None:
     """STAB §7"""
-    plain = {"tree": tree(2, 4, 2), "senders": 10}
-    grouped = outcome("s_coordp", **plain, senders_per_sequence=4)
+    grouped = outcome("s_coordp", tree=tree(2, 4, 2), senders=10, senders_per_sequence=4)
     assert grouped.senders == 10
     assert grouped.bytes_all_hops == (31 - 1) * (32 + 2 * (4 * 3 + 32))
     assert grouped.wrong_members == 0
