@@ -178,6 +178,41 @@ def test_rounds_that_always_take_longer_than_was_thought_are_waited_for_in_the_e
     assert patience.wait_ns() >= 50 * MS
 
 
+@given(st.integers(1, 10**6), st.integers(1, 2**20), st.integers(0, 3))
+def test_rounds_that_were_held_up_do_not_make_the_next_ones_longer_and_longer(
+    took_us: int, seed: int, tries: int
+) -> None:
+    """Explorer, case 50171 --stability coordp: with much loss, waits had grown to minutes."""
+    took_ns, first_ns, stream = took_us * 1000, 100 * MS, random.Random(seed)
+    patience = Patience(first_ns, MS)
+    patience.measured(took_ns)
+    for _ in range(200):
+        held_up_ns = 0
+        if stream.random() < 0.9:
+            for _ in range(1 + tries):
+                held_up_ns += patience.wait_ns()
+                patience.in_vain()
+        patience.measured(took_ns + held_up_ns)
+        patience.ended()
+    # A run of rounds that are all held up is seldom long; what is forgotten in it comes back.
+    assert patience.wait_ns() <= 100 * max(first_ns, took_ns)
+
+
+def test_a_network_that_became_slower_is_believed_in_the_end() -> None:
+    patience = Patience(10 * MS, MS)
+    for _ in range(20):
+        patience.measured(5 * MS)
+        patience.ended()
+    for _ in range(200):
+        waited_ns = 0
+        while waited_ns + patience.wait_ns() < 400 * MS:
+            waited_ns += patience.wait_ns()
+            patience.in_vain()
+        patience.measured(400 * MS)
+        patience.ended()
+    assert patience.wait_ns() > 400 * MS
+
+
 # -- the trigger -----------------------------------------------------------------------------------
 
 

@@ -1,6 +1,8 @@
 """How long to wait for others: measured round-trip times and disappointments in, deadlines out.
 
 As TCP does it (RFC 6298): mean and deviation of what was measured, doubled for each try in vain.
+But where most rounds lose something, most are measured with such tries in them; so that these do
+not make the next ones longer, and those the ones after them, the quickest rounds set a bound.
 """
 
 from typing import Final, final
@@ -11,6 +13,10 @@ from semcast.ids import SEQ_MAX
 
 NEVER: Final = SEQ_MAX
 _DOUBLINGS_MAX: Final = 5
+# What is usual is no more than so many times what the quickest round took, or the first guess; that
+# is forgotten slowly, by this part of it in each round, since networks change.
+_QUICKEST_TIMES: Final = 4
+_QUICKEST_FADES: Final = 16
 # How often nothing is heard of a coordinator before the next one in order stands in for it.
 _TRIES_MIN: Final = 3
 
@@ -22,6 +28,8 @@ class Patience:
     def __init__(self, first_ns: i64, least_ns: i64) -> None:
         """`first_ns`: a guess, until something was measured."""
         self._least_ns: Final[i64] = least_ns
+        self._first_ns: Final[i64] = first_ns
+        self._quickest_ns: i64 = 0
         self._mean_ns: i64 = 0
         self._deviation_ns: i64 = 0
         self._usual_ns: i64 = first_ns
@@ -31,6 +39,8 @@ class Patience:
 
     def measured(self, took_ns: i64) -> None:
         """A round took so long, from entering it to its end."""
+        faded_ns = self._quickest_ns + self._quickest_ns // _QUICKEST_FADES
+        self._quickest_ns = min(faded_ns, took_ns) if faded_ns > 0 else took_ns
         if self._doublings > 0:
             # It was held up by a loss, or it always takes longer than was thought: go halfway.
             took_ns = min(took_ns, 2 * self._usual_ns)
@@ -41,7 +51,8 @@ class Patience:
             off = took_ns - self._mean_ns
             self._deviation_ns += ((off if off >= 0 else -off) - self._deviation_ns) // 4
             self._mean_ns += off // 8
-        self._usual_ns = max(self._least_ns, self._mean_ns + 4 * self._deviation_ns)
+        most_ns = max(self._first_ns, _QUICKEST_TIMES * self._quickest_ns)
+        self._usual_ns = max(self._least_ns, min(self._mean_ns + 4 * self._deviation_ns, most_ns))
 
     @property
     def round_ns(self) -> i64:

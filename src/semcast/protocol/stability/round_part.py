@@ -86,8 +86,8 @@ class RoundPart(ABC):
         self._writable: Numbers | None = None
         # INV-LATEST: the latest round that this member knows, whether or not it takes part.
         self._round: i64 = 0
-        # Whether that was in this epoch. A root that came back without memory may give a number
-        # once more that its former life gave; that round is another one.
+        # Whether that was in this epoch. If not, another of the same number is later: its root did
+        # not know of that one, or is gone, or came back without memory and gives the number again.
         self._round_is_known = True
         self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
         self._phase = IDLE

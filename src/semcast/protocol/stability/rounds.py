@@ -78,9 +78,14 @@ class RoundTracker(RoundPart):
             self.newest = highest(self.newest, told.newest)
         if self._is_result(told):
             return self._on_info(told, now_ns)
-        if told.epoch != self.roll.epoch or not self.roll.alive(told.root):
-            self.strange = self.strange or told.epoch != self.roll.epoch
+        if told.epoch != self.roll.epoch:
+            self.strange = True
             return False
+        if not self.roll.alive(told.root):
+            return self._on_round_of_the_gone(told, now_ns)
+        return self._on_told_of_epoch(told, sender, now_ns)
+
+    def _on_told_of_epoch(self, told: Told, sender: int, now_ns: i64) -> bool:
         if self._is_earlier(told):
             if told.kind in (START, ASK):
                 self._bring_up_to_date(told, sender)
@@ -148,11 +153,12 @@ class RoundTracker(RoundPart):
     def _is_later(self, told: Told) -> bool:
         if told.round != self._round:
             return told.round > self._round
-        again = told.root == self._root and not self._round_is_known
-        return told.root < self._root or again
+        return not self._round_is_known or told.root < self._root
 
     def _is_earlier(self, told: Told) -> bool:
-        return told.round < self._round or (told.round == self._round and told.root > self._root)
+        if told.round != self._round:
+            return told.round < self._round
+        return self._round_is_known and told.root > self._root
 
     def _on_info(self, told: Told, now_ns: i64) -> bool:
         """What is agreed is true whenever it was said; but it may end the round under way too."""
@@ -194,6 +200,15 @@ class RoundTracker(RoundPart):
         self._round_is_known = True
         self._info = None
         return self._begin(now_ns) if told.kind in (START, ASK) else False
+
+    def _on_round_of_the_gone(self, told: Told, now_ns: i64) -> bool:
+        """Others remember a round whose root is gone since: they take no part in mine unless it is
+        later than that.
+        """
+        if self._phase == IDLE or self._root != self.me or told.round <= self._round:
+            return False
+        self._round = told.round
+        return self._begin(now_ns)
 
     def _on_votes(self, told: Told, sender: int, now_ns: i64) -> bool:
         if self._phase != GATHERING or not self._missing.remove(sender):
