@@ -43,8 +43,8 @@ demo: setup ## Show what semcast does, in a minute
 
 .PHONY: test
 test: setup ## Run the tests: those without Spark, and beside them the others
-	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-compiled" \
-		"$(MAKE) --no-print-directory test-spark test-pure"
+	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-core" \
+		"$(MAKE) --no-print-directory test-spark"
 
 .PHONY: test-core
 test-core: test-compiled test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
