@@ -244,8 +244,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds.py",
-                "        if told.epoch != self.roll.epoch or not self.roll.alive(told.root):\n",
-                "        if not self.roll.alive(told.root):\n",
+                "        if told.epoch != self.roll.epoch:\n            self.strange = True\n",
+                "        if told.epoch < 0:\n            self.strange = True\n",
             ),
         ),
         first=250,
