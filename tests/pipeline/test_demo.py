@@ -54,7 +54,7 @@ def test_what_was_skipped_is_covered_by_something_later(shown: dict[str, Any]) -
 def test_without_purging_the_slow_reader_holds_the_feed_up(shown: dict[str, Any]) -> None:
     without = shown["without_purging"]
     assert without["sent_rate_msg_s"] < shown["traffic"]["rate_msg_s"] / 2
-    assert without["blocked_share"] > 0.3
+    assert without["blocked_share"] > 0.1
 
 
 def test_the_journal_is_kept_on_request_and_never_mixed_with_another(
