@@ -24,6 +24,10 @@ FILES = (
     "sim/stability/routes.py",
 )
 LIVE = (
+    "clock.py",
+    "waker.py",
+    "burst.py",
+    "pump.py",
     "engine.py",
     "session.py",
     "datagrams.py",

@@ -100,11 +100,11 @@ def test_by_key_the_newest_value_takes_the_place_of_the_one_it_replaces(way: Way
 
 def test_a_message_says_who_sent_it_when(way: Way) -> None:
     with meeting(way) as (a, b, _):
-        before_ns = a._engine.now_ns()
+        before_ns = a._engine.clock.now_ns()
         a.send(b"x", replaces=b"\xff key")
         (message,) = take(b, 1)
         assert (message.sender, message.seq, message.key) == ("a", 1, b"\xff key")
-        assert before_ns <= message.sent_ns <= a._engine.now_ns()
+        assert before_ns <= message.sent_ns <= a._engine.clock.now_ns()
 
 
 @pytest.mark.parametrize("reliability", ["sender", "group"])

@@ -42,13 +42,13 @@ def events_of(group: semcast.blocking.Group, kind: str) -> list[Event]:
 
 def test_a_slow_member_is_reported_and_so_is_that_it_recovers(way: Way) -> None:
     with meeting(way, slow_after_ms=300.0, deliver_own=False) as (a, b, c):
-        before_ns = a._engine.now_ns()
+        before_ns = a._engine.clock.now_ns()
         a.send_many(numbered(50), ["x"] * 25 + [None] * 25)
         take(b, 26)  # b keeps up, c does not
         wait_until(lambda: bool(events_of(a, "slow")), "c is reported as slow")
         (event,) = events_of(a, "slow")
         assert event.member == "c"
-        assert before_ns < event.since_ns <= a._engine.now_ns()
+        assert before_ns < event.since_ns <= a._engine.clock.now_ns()
         assert event.behind_messages >= 25
         assert event.behind_ms > 300
         assert "c is slow" in event.text

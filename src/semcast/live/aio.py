@@ -36,7 +36,7 @@ class Group(BaseGroup):
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._sends = 0
-        self._engine.on_ready = self._on_ready
+        self._engine.pump.on_ready = self._on_ready
 
     async def send(self, payload: bytes, replaces: Replaces = None) -> int:
         """Send to the whole group; waits while there is no room. Returns the message's number.
@@ -160,18 +160,18 @@ class Group(BaseGroup):
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""
         while True:
             future = self._loop.create_future()
-            with self._engine.lock:
+            with self._engine.pump.lock:
                 if ready():
                     return
                 self._waiting.add(future)
-                self._engine.wanted = True
+                self._engine.pump.wanted = True
             try:
                 await future
             finally:
                 self._waiting.discard(future)
 
     def _on_ready(self) -> None:
-        self._engine.wanted = False
+        self._engine.pump.wanted = False
         self._from_engine(self._wake)
 
     def _wake(self) -> None:

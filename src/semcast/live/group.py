@@ -49,7 +49,7 @@ class BaseGroup:
     @property
     def view(self) -> list[MemberView]:
         """Who is in the group and how each of them is doing, as far as this member knows."""
-        with self._engine.lock:
+        with self._engine.pump.lock:
             return self._health.views()
 
     def stats(self) -> dict[str, float]:
@@ -58,7 +58,7 @@ class BaseGroup:
 
     def past_events(self) -> list[Event]:
         """What happened to the group lately, oldest first; only so many are remembered."""
-        with self._engine.lock:
+        with self._engine.pump.lock:
             return list(self._health.events)
 
     @property
@@ -71,22 +71,22 @@ class BaseGroup:
     def install_key(self, key_id: int, secret: bytes | str) -> bool:
         """Open datagrams sealed with this secret too; False if it was installed already."""
         material = secret.encode() if isinstance(secret, str) else secret
-        with self._engine.lock:
+        with self._engine.pump.lock:
             return self._keyring().install(key_id, material)
 
     def use_key(self, key_id: int) -> None:
         """Seal with this key from now on; every member must have installed it before."""
-        with self._engine.lock:
+        with self._engine.pump.lock:
             self._keyring().use(key_id)
 
     def remove_key(self, key_id: int) -> bool:
         """Open nothing sealed with this key any more; False if it was not installed."""
-        with self._engine.lock:
+        with self._engine.pump.lock:
             return self._keyring().remove(key_id)
 
     def keys(self) -> tuple[KeyInfo, ...]:
         """The installed keys, by fingerprint."""
-        with self._engine.lock:
+        with self._engine.pump.lock:
             return self._keyring().list()
 
     def _keyring(self) -> Keyring:

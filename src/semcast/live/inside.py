@@ -49,8 +49,8 @@ class Inside:
         if self._server is not None:
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.
-        self.engine.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
-        self.engine.on_turn = self._on_turn
+        self.engine.pump.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
+        self.engine.pump.on_turn = self._on_turn
         Responder(self.engine.session, self.stats_now, self.health.views)
         if self._recorder is not None:
             self._recorder.start(self.engine)
@@ -73,7 +73,7 @@ class Inside:
 
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member."""
-        with self.engine.lock:
+        with self.engine.pump.lock:
             return self.stats_now()
 
     def stats_now(self) -> dict[str, float]:

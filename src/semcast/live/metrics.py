@@ -58,7 +58,7 @@ class Samples:
         self._turns += 1
         if self._turns % SAMPLED_TURNS:
             return
-        now_ns = int(self._engine.now_ns())
+        now_ns = int(self._engine.clock.now_ns())
         self.turn_s.add((now_ns - began_ns) / 1e9)
         if datagrams:
             self.batch.add(datagrams)

@@ -76,6 +76,9 @@ class Roster:
         self.evicted: Final[dict[int, int]] = {}
         # A life of this member before this one that others know of.
         self.former_incarnation = -1
+        # Whether there is something that others may wait for and were not told: who is there, in
+        # which life, who is gone, which members this one names.
+        self.news = False
         # Members that came when the group was full.
         self.strangers: Final[dict[int, str]] = {}
         self._told = 0
@@ -88,6 +91,7 @@ class Roster:
 
         What does not fit gets its turn in the next hello.
         """
+        self.news = False
         said: dict[str, Any] = {
             "kind": "hello",
             "name": self.name,
@@ -205,6 +209,8 @@ class Roster:
             if member_id(other) == self.me:
                 knows_me = life
         first = incarnation if peer is None else peer.first_incarnation
+        if peer is None or incarnation > peer.incarnation:
+            self.news = True
         self.peers[sender] = Peer(
             sender, name, incarnation, address, now_ns, first, digest, knows_me, status
         )
@@ -232,8 +238,9 @@ class Roster:
         return new
 
     def _mark(self, gone: dict[int, int], member: int, life: int) -> None:
-        if len(gone) < MEMBERS_MAX or member in gone:
-            gone[member] = max(gone.get(member, -1), life)
+        if life > gone.get(member, -1) and (len(gone) < MEMBERS_MAX or member in gone):
+            gone[member] = life
+            self.news = True
 
     def _choose(self) -> None:
         """With as many known as wanted, these are the group."""

@@ -29,6 +29,10 @@ from semcast.wire.seal import Opener, Sealer
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000
 HELLO_NS: Final = 500_000_000
+# News are told at once, but hellos with nothing else to say are at least so far apart.
+NEWS_NS: Final = 5_000_000
+# Notes that wait for what is due; beyond these they are dealt with as they come.
+_NOTES_MAX: Final = 64
 # Datagrams that the socket had no room for wait so long until they are tried again.
 RETRY_NS: Final = 1_000_000
 # New messages are taken from the member in small portions: what the socket has no room for can
@@ -78,7 +82,10 @@ class Session:
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
         self._hello_ns = 0
+        self._said_ns = -HELLO_NS
         self._answered_ns = 0
+        # Messages go first: notes that came with them, from whom, and where from.
+        self._notes: list[tuple[bytes, Source, Address]] = []
         # Datagrams that opened and made no sense, or did not open; the opener tells these apart.
         self.refused_notes = 0
         # Sealed datagrams that found no room, by destination; None is everybody.
@@ -107,7 +114,10 @@ class Session:
                 opened = opener.open(datagram)
                 frames, source = opened.frames, opened.header.source
                 if is_note(frames):
-                    self._on_note(decode_note(frames), source, address, now_ns)
+                    self._notes.append((decode_note(frames), source, address))
+                    if self.member is None or len(self._notes) >= _NOTES_MAX:
+                        # It may be what the messages behind it wait for.
+                        self._read_notes(now_ns)
                 elif self.member is not None:
                     self.member.receive(frames, source, now_ns)
             except ReplayError:
@@ -124,6 +134,8 @@ class Session:
 
     def on_timer(self, now_ns: int) -> None:
         """Whatever is due by now."""
+        if self._notes:
+            self._read_notes(now_ns)
         if self.member is not None and self.member.next_deadline_ns() <= now_ns:
             self.member.on_timer(now_ns)
         if now_ns >= self._hello_ns:
@@ -134,6 +146,8 @@ class Session:
 
     def next_deadline_ns(self) -> int:
         """When to call `on_timer` and `flush` at the latest."""
+        if self._notes:
+            return 0
         soonest = self._hello_ns
         if self.member is not None:
             soonest = min(soonest, self.member.next_deadline_ns())
@@ -193,6 +207,7 @@ class Session:
         """Tell everybody that this member is there, and how it is doing."""
         seeking = self.member is None or not self.roster.complete
         self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
+        self._said_ns = now_ns
         datagram = self._hello()
         self.transport.send_all([datagram])
         if seeking or not self.transport.multicast:
@@ -218,6 +233,16 @@ class Session:
             self.transport.send_all([datagram])
         else:
             self.transport.send(to, [datagram])
+
+    def _read_notes(self, now_ns: int) -> None:
+        notes, self._notes = self._notes, []
+        for note, source, address in notes:
+            try:
+                self._on_note(note, source, address, now_ns)
+            except RemoteProtocolError:
+                self.refused_notes += 1
+        if self.roster.news:
+            self._hello_ns = min(self._hello_ns, max(now_ns, self._said_ns + NEWS_NS))
 
     def _on_note(self, note: bytes, source: Source, address: Address, now_ns: int) -> None:
         try:

@@ -11,6 +11,8 @@ class Waker:
     """Whoever waits for it to become readable is woken."""
 
     def __init__(self) -> None:
+        # Until when whoever waits for it waits at the most, as far as it says so.
+        self.sleeps_until_ns = 0
         if hasattr(os, "eventfd"):
             self._read = self._write = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         else:
@@ -27,6 +29,12 @@ class Waker:
         # It is readable already, or closed: fine.
         with contextlib.suppress(OSError):
             os.write(self._write, b"\1\0\0\0\0\0\0\0")
+
+    def wake_by(self, due_ns: int) -> None:
+        """Make it readable unless whoever waits for it is awake by then anyway."""
+        if due_ns < self.sleeps_until_ns:
+            self.sleeps_until_ns = due_ns
+            self.wake()
 
     def clear(self) -> None:
         """Make it unreadable again."""

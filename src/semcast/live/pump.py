@@ -1,0 +1,330 @@
+"""The pump: turns, and the threads that take them. A session goes in; it is kept going.
+
+A *turn* is: read the sockets, do what is due, send what is to be sent. Any thread that holds the
+lock may take one: mostly the engine's own, so that an application that sleeps or computes does not
+stop its member from acknowledging, repairing and purging; but a thread that waits for a message
+takes turns itself, so that a message needs one wake-up, not two (leader and followers). Meanwhile
+the engine's thread only looks in now and then. An application that comes back soon gets what was
+read before the rest of the turn is done: it is done when it is back, or by the engine's thread.
+"""
+
+import select
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.errors import GroupClosedError
+from semcast.live.burst import ENOUGH, GATHER, TAIL_NS, Burst
+from semcast.live.clock import FOREVER, Clock
+from semcast.live.session import Session
+from semcast.live.waker import Waker
+
+_MS: Final = 1_000_000
+# How long an application may stay away from the sockets that it was reading before the engine's
+# thread reads them: when there is much traffic, when there is little, and when there is none.
+TICK_NS: Final = 1 * _MS
+CALM_TICK_NS: Final = 5 * _MS
+IDLE_TICK_NS: Final = 20 * _MS
+IDLE_AFTER_NS: Final = 200 * _MS
+# Traffic is calm while a tick brings no more datagrams than this: the sockets hold many more.
+CALM_DATAGRAMS: Final = 100
+# An application that calls often reads the sockets now and then, so that nobody else has to.
+ATTEND_NS: Final = 500_000
+# One that was away no longer than this will be back as soon, and what is due can wait for it.
+SOON_NS: Final = 500_000
+
+
+@final
+class Pump:
+    """Keeps one session going. But for `start` and `stop`, callers hold the lock."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        self.lock = threading.Lock()
+        # Called when a message or room for one is there for those who wait without a thread; what
+        # is called must not block.
+        self.on_ready: Callable[[], None] | None = None
+        self.wanted = False
+        # Called after turns: not sooner after the last time than this, and at least every hello
+        # period.
+        self.on_turn: Callable[[int], None] | None = None
+        self.on_turn_period_ns: i64 = 0
+        self.closing = False
+        self._session: Final = session
+        self._clock: Final = clock
+        self._burst: Final = Burst()
+        self._on_turn_ns: i64 = 0
+        self._sockets: Final = select.epoll()
+        # Wakes a thread that reads the sockets; and the engine's own.
+        self._leader_waker: Final = Waker()
+        self._waker: Final = Waker()
+        self._followers: list[threading.Lock] = []
+        self._leading = False
+        # When somebody else than the engine's thread last read the sockets, or could have.
+        self._led_ns: i64 = -FOREVER
+        self._turned_ns: i64 = -FOREVER
+        # When whoever waits last stopped waiting, and whether it was soon back.
+        self._left_ns: i64 = -FOREVER
+        self._soon_back = False
+        # Whether a turn was begun whose rest is still to be done.
+        self._owing = False
+        self._traffic_ns: i64 = -FOREVER
+        # Since the engine's thread looked in.
+        self._datagrams: i64 = 0
+        self._own_thread: Final = threading.Thread(
+            target=self._run, name=f"semcast {session.config.group}", daemon=True
+        )
+        for fileno in session.transport.filenos():
+            self._sockets.register(fileno, select.EPOLLIN)
+        self._sockets.register(self._leader_waker.fileno(), select.EPOLLIN)
+
+    def start(self) -> None:
+        """Begin; from now on the member takes care of itself."""
+        self._own_thread.start()
+
+    # -- an application is here --------------------------------------------------------------------
+
+    def accepted(self, size_bytes: i64, now_ns: i64) -> None:
+        """So much was accepted for sending: send it now, or together with what follows."""
+        what = self._burst.accepted(size_bytes, now_ns)
+        if what == GATHER:
+            self._waker.wake_by(now_ns + TAIL_NS)
+        else:
+            self.flush(now_ns)
+            now_ns = self._clock.now_ns()
+            if what == ENOUGH:
+                self.attend(now_ns, ATTEND_NS)
+        self._burst.done(now_ns)
+
+    def flush(self, now_ns: i64) -> None:
+        """Send what is to be sent; messages go before whatever else is due."""
+        session = self._session
+        session.flush(now_ns)
+        self._burst.flushed(now_ns)
+        due_ns: i64 = session.next_deadline_ns()
+        if due_ns <= now_ns:
+            session.on_timer(now_ns)
+            session.flush(now_ns)
+            due_ns = session.next_deadline_ns()
+        if not self._leading:
+            self._waker.wake_by(due_ns)
+        if session.config.deliver_own:
+            self._tell()
+
+    def attend(self, now_ns: i64, patience_ns: i64) -> None:
+        """It takes turns itself, unless the last was so recent: two threads would only be in each
+        other's way.
+        """
+        if self.on_ready is None:
+            if now_ns - self._turned_ns > patience_ns and not self._leading:
+                self._turn(now_ns, None)
+                if self._followers:
+                    self._wake_followers()
+            self._led_ns = now_ns
+
+    def wait(self, ready: Callable[[], bool], until_ns: i64) -> bool:
+        """Until `ready`; False if it is not so in time. Others may have the lock meanwhile."""
+        waiting = False
+        while not ready():
+            now_ns: i64 = self._clock.now_ns()
+            if now_ns >= until_ns:
+                return False
+            if not waiting:
+                waiting = True
+                self._soon_back = now_ns - self._left_ns < SOON_NS
+            if self._leading:
+                self._follow(until_ns - now_ns)
+            elif self._owing or self._burst.unsent_bytes > 0:
+                self._settle(now_ns)
+            else:
+                self._lead(now_ns, until_ns)
+        if self._followers and not self._leading:
+            # Somebody else has to read the sockets now.
+            self._wake_followers()
+        return True
+
+    def _follow(self, wait_ns: i64) -> None:
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._followers.append(waiter)
+        self.lock.release()
+        try:
+            waiter.acquire(timeout=min(int(wait_ns) / 1e9, threading.TIMEOUT_MAX))
+        finally:
+            self.lock.acquire()
+            if waiter in self._followers:
+                self._followers.remove(waiter)
+
+    def _lead(self, now_ns: i64, until_ns: i64) -> None:
+        """Read the sockets in place of the engine's thread, once."""
+        wait_ns: i64 = min(until_ns, self._session.next_deadline_ns()) - now_ns
+        events: list[tuple[int, int]] = []
+        self._leading = True
+        self.lock.release()
+        try:
+            events = self._sockets.poll(max(int(wait_ns), 0) / 1e9)
+        finally:
+            self.lock.acquire()
+            self._leading = False
+            self._left_ns = self._led_ns = now_ns = self._clock.now_ns()
+        if self.closing:
+            return
+        ready = [fileno for fileno, _ in events]
+        if self._leader_waker.fileno() in ready:
+            self._leader_waker.clear()
+        self._read_in(now_ns, ready)
+        if self._soon_back and self._has_messages():
+            self._owing = True
+        else:
+            self._settle(now_ns)
+        if self._followers:
+            # They wait for something else, which may be there now.
+            self._wake_followers()
+
+    def _has_messages(self) -> bool:
+        member = self._session.member
+        return member is not None and member.deliverable() > 0
+
+    def _wake_followers(self) -> None:
+        followers, self._followers = self._followers, []
+        for waiter in followers:
+            waiter.release()
+
+    def _tell(self) -> None:
+        """Whoever waits looks again. The leader, if there is one, is not us: it does not wait."""
+        if self._followers:
+            self._wake_followers()
+        if self._leading:
+            self._leader_waker.wake()
+        if self.wanted and self.on_ready is not None:
+            self.on_ready()
+
+    # -- turns -------------------------------------------------------------------------------------
+
+    def _turn(self, now_ns: i64, ready: list[int] | None) -> None:
+        self._read_in(now_ns, ready)
+        self._settle(now_ns)
+
+    def _read_in(self, now_ns: i64, ready: list[int] | None) -> None:
+        """Read the sockets that are ready, or all."""
+        if ready is None or len(ready) > 0:
+            datagrams: i64 = self._session.on_readable(now_ns, ready)
+            if datagrams > 0:
+                self._traffic_ns = now_ns
+                self._datagrams += datagrams
+
+    def _settle(self, now_ns: i64) -> None:
+        """Do what is due; send what is to be sent."""
+        session = self._session
+        if session.next_deadline_ns() <= now_ns:
+            session.on_timer(now_ns)
+        session.flush(now_ns)
+        self._owing = False
+        self._burst.flushed(now_ns)
+        self._turned_ns = now_ns
+        if now_ns >= self._on_turn_ns and self.on_turn is not None:
+            self._on_turn_ns = now_ns + self.on_turn_period_ns
+            self.on_turn(now_ns)
+
+    # -- the engine's own thread -------------------------------------------------------------------
+
+    def _run(self) -> None:
+        waiting = select.epoll()
+        waiting.register(self._sockets.fileno(), select.EPOLLIN)
+        waiting.register(self._waker.fileno(), select.EPOLLIN)
+        looking_in = select.poll()
+        looking_in.register(self._waker.fileno(), select.POLLIN)
+        try:
+            while not self.closing:
+                now_ns: i64 = self._clock.now_ns()
+                if self._leading or now_ns - self._led_ns < TICK_NS:
+                    self._look_in(looking_in, now_ns)
+                else:
+                    self._read(waiting, now_ns)
+        except Exception as error:
+            # A bug of ours. A member that looks alive and is not would be the worst of all.
+            with self.lock:
+                self._fail(error)
+            raise
+        finally:
+            waiting.close()
+
+    def _fail(self, error: Exception) -> None:
+        session = self._session
+        if session.ended is None:
+            session.ended = GroupClosedError(
+                f"the engine of {session.config.group!r} failed: {error!r}; join again"
+            )
+        self._tell()
+
+    def _read(self, waiting: select.epoll, now_ns: i64) -> None:
+        """Wait for the sockets, as long as nobody else does."""
+        with self.lock:
+            until_ns: i64 = self._session.next_deadline_ns()
+            if self._burst.unsent_bytes > 0:
+                until_ns = min(until_ns, now_ns + TAIL_NS)
+            self._waker.sleeps_until_ns = until_ns
+        events = waiting.poll(max(int(until_ns - now_ns), 0) / 1e9)
+        with self.lock:
+            for fileno, _ in events:
+                if fileno == self._waker.fileno():
+                    self._waker.clear()
+            if self.closing or (self._leading and events):
+                return
+            self._leader_waker.clear()
+            self._turn(self._clock.now_ns(), None)
+            self._tell()
+
+    def _look_in(self, looking_in: select.poll, now_ns: i64) -> None:
+        """Somebody else reads the sockets; see to it that this remains so."""
+        tick_ns: i64 = TICK_NS
+        if self._leading and self._datagrams <= CALM_DATAGRAMS:
+            idle = now_ns - self._traffic_ns > IDLE_AFTER_NS
+            tick_ns = IDLE_TICK_NS if idle else CALM_TICK_NS
+        self._datagrams = 0
+        self._waker.sleeps_until_ns = now_ns + tick_ns
+        if looking_in.poll(int(tick_ns) / 1e6):
+            self._waker.clear()
+        now_ns = self._clock.now_ns()
+        with self.lock:
+            if self.closing or self._leading:
+                return
+            if self._burst.unsent_bytes > 0 or now_ns - self._led_ns >= TICK_NS:
+                self._turn(now_ns, None)
+                self._tell()
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Leave the group and end the thread. What is not sent by now never will be."""
+        with self.lock:
+            if self.closing:
+                return
+            self.closing = True
+            self._session.leave(self._clock.now_ns())
+            self._wake_followers()
+            self._leader_waker.wake()
+            if self.on_ready is not None:
+                self.on_ready()
+        self._waker.wake()
+        if self._own_thread.is_alive() and self._own_thread is not threading.current_thread():
+            self._own_thread.join()
+        self._close()
+
+    def after_fork(self) -> None:
+        """In a forked child: this is another process's member, and not to be touched."""
+        self.lock = threading.Lock()
+        self.closing = True
+        session = self._session
+        session.ended = GroupClosedError(
+            f"group {session.config.group!r} was joined by the parent process; "
+            "a process that was forked has to join by itself"
+        )
+        self._close()
+
+    def _close(self) -> None:
+        self._session.close()
+        self._sockets.close()
+        self._waker.close()
+        self._leader_waker.close()
