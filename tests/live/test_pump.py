@@ -1,0 +1,184 @@
+"""Turns: messages before whatever else is due, and what is due not forgotten for it."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
+
+import pytest
+from tests.live.fake_world import World, payloads
+
+from semcast.live.address import Address
+from semcast.live.engine import Engine
+from semcast.live.pump import SOON_NS
+from semcast.live.session import Session
+from semcast.live.waker import Waker
+from semcast.testing import FakeMember
+from semcast.testing.network import FakeNetwork, FakeTransport
+from semcast.wire.keys import group_id
+from semcast.wire.note import is_note
+from semcast.wire.seal import Opener
+
+TRIES = 300
+DEADLINE_S = 30.0
+
+
+class HeardTransport(FakeTransport):
+    """One that a thread can wait on."""
+
+    def __init__(self, network: FakeNetwork, address: Address) -> None:
+        super().__init__(network, address)
+        self.waker = Waker()
+
+    def filenos(self) -> tuple[int, ...]:
+        return (self.waker.fileno(),)
+
+    def receive(
+        self, datagrams_max: int = 64, ready: Container[int] | None = None
+    ) -> list[tuple[bytes, Address]]:
+        self.waker.clear()
+        return super().receive(datagrams_max, ready)
+
+
+class Pair:
+    """Members a and b; b has an engine, without a thread of its own unless it is started.
+
+    The real time is years after that in which they met, so that everything is due.
+    """
+
+    def __init__(self) -> None:
+        self.world = World(names="ab")
+        network = self.world.network
+        self.a = self.world.join("a")
+        self.heard = HeardTransport(network, network.transport().address)
+        network._transports[self.heard.address] = self.heard
+        config = self.a.session.config
+        session = Session(
+            replace(config, name="b"),
+            self.heard,
+            [],
+            network.now_ns,
+            random.Random("b"),
+        )
+        self.b = FakeMember(network, session)
+        network.members.append(self.b)
+        assert network.run(lambda: self.a.complete and self.b.complete)
+        self.engine = Engine(session)
+
+    def pass_on(self, send: Callable[[], object]) -> None:
+        """What a sends in there arrives at b, now."""
+        seen = self.world.network.seen
+        seen.clear()
+        send()
+        for source, _, datagram in list(seen):
+            self.heard.arrive(datagram, source)
+        self.heard.waker.wake()
+
+    def heard_of_a_ns(self) -> int:
+        """When b read a hello of a's for the last time."""
+        return self.b.session.roster.peers[self.a.session.me.sender].heard_ns
+
+    def close(self) -> None:
+        self.engine.stop()
+        self.heard.waker.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.close()
+
+
+def kinds(pair: Pair, by: FakeMember) -> list[str]:
+    """Whether each datagram that was seen of this member is a note or something else."""
+    session = by.session
+    opener = Opener(group_id(session.config.group), session.keys)
+    sent = [
+        datagram
+        for source, _, datagram in pair.world.network.seen
+        if source == session.transport.address
+    ]
+    return ["note" if is_note(opener.open(one).frames) else "frames" for one in sent]
+
+
+def test_a_message_is_sent_before_whatever_else_is_due(pair: Pair) -> None:
+    pair.world.network.seen.clear()
+    pair.engine.try_send(b"x", None)
+    found = kinds(pair, pair.b)
+    assert found[0] == "frames"
+    assert "note" in found, "a hello was due, too"
+
+
+def receive_with_a_note(pair: Pair, number: int, away_s: float) -> bool:
+    """B waits; a hello and a message of a's arrive in one go. Whether the hello is read already
+    when b has the message, to which it comes after so many seconds elsewhere.
+    """
+    before_ns = pair.heard_of_a_ns()
+
+    def arrive() -> None:
+        # Once b waits: what is there when it comes is read in a turn of its own.
+        while not pair.engine.pump._leading:
+            time.sleep(0.0001)
+        a, now_ns = pair.a, pair.world.network.now_ns
+        a.session.say_hello(now_ns)
+        a.send(b"%d" % number)
+
+    sender = threading.Thread(target=lambda: pair.pass_on(arrive), daemon=True)
+    sender.start()
+    if away_s:
+        time.sleep(away_s)
+    message = pair.engine.receive(DEADLINE_S)
+    sender.join()
+    assert message.payload == b"%d" % number
+    return pair.heard_of_a_ns() > before_ns
+
+
+def test_who_comes_back_soon_has_a_message_before_what_else_came_is_read(pair: Pair) -> None:
+    """On a busy machine it is not always soon back; but it is now and then."""
+    assert not all(receive_with_a_note(pair, number, 0.0) for number in range(TRIES))
+    before_ns = pair.heard_of_a_ns()
+    with pytest.raises(TimeoutError):
+        pair.engine.receive(0.01)
+    assert pair.b.session.next_deadline_ns() > before_ns, "it is read when there is time"
+
+
+def test_who_stays_away_leaves_nothing_undone(pair: Pair) -> None:
+    away_s = 4 * SOON_NS / 1e9
+    assert all(receive_with_a_note(pair, number, away_s) for number in range(20))
+
+
+def test_what_is_due_is_done_though_the_application_does_not_come_back(pair: Pair) -> None:
+    """The engine's thread sees to it."""
+    pair.engine.start()
+    for number in range(TRIES):
+        if not receive_with_a_note(pair, number, 0.0):
+            break
+    waited_s = 0.0
+    while pair.b.session.next_deadline_ns() == 0 and waited_s < DEADLINE_S:
+        time.sleep(0.01)
+        waited_s += 0.01
+    assert pair.b.session.next_deadline_ns() > 0
+
+
+def test_a_note_between_messages_holds_none_of_them_up(pair: Pair) -> None:
+    """Notes are read after the messages that came with them, and are not lost."""
+    b, before_ns = pair.b, pair.heard_of_a_ns()
+    pair.pass_on(lambda: (pair.a.session.say_hello(pair.world.network.now_ns), pair.a.send(b"x")))
+    now_ns = pair.engine.clock.now_ns()
+    b.session.on_readable(now_ns)
+    assert payloads(b) == [b"x"]
+    assert pair.heard_of_a_ns() == before_ns
+    assert b.session.next_deadline_ns() <= now_ns
+    b.session.on_timer(now_ns)
+    assert pair.heard_of_a_ns() == now_ns
+
+
+def test_notes_that_wait_are_few(pair: Pair) -> None:
+    pair.pass_on(lambda: [pair.a.session.say_hello(pair.world.network.now_ns) for _ in range(200)])
+    now_ns = pair.engine.clock.now_ns()
+    while pair.b.session.on_readable(now_ns) > 0:
+        pass
+    assert len(pair.b.session._notes) < 64
+    assert pair.heard_of_a_ns() == now_ns
