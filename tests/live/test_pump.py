@@ -75,6 +75,14 @@ class Pair:
             self.heard.arrive(datagram, source)
         self.heard.waker.wake()
 
+    def say_hello(self) -> None:
+        self.a.session.say_hello(self.world.network.now_ns)
+
+    def hello_and(self, payload: bytes) -> None:
+        """A hello of a's and a message, to arrive in one go."""
+        self.say_hello()
+        self.a.send(payload)
+
     def heard_of_a_ns(self) -> int:
         """When b read a hello of a's for the last time."""
         return self.b.session.roster.peers[self.a.session.me.sender].heard_ns
@@ -121,9 +129,7 @@ def receive_with_a_note(pair: Pair, number: int, away_s: float) -> bool:
         # Once b waits: what is there when it comes is read in a turn of its own.
         while not pair.engine.pump._leading:
             time.sleep(0.0001)
-        a, now_ns = pair.a, pair.world.network.now_ns
-        a.session.say_hello(now_ns)
-        a.send(b"%d" % number)
+        pair.hello_and(b"%d" % number)
 
     sender = threading.Thread(target=lambda: pair.pass_on(arrive), daemon=True)
     sender.start()
@@ -165,7 +171,7 @@ def test_what_is_due_is_done_though_the_application_does_not_come_back(pair: Pai
 def test_a_note_between_messages_holds_none_of_them_up(pair: Pair) -> None:
     """Notes are read after the messages that came with them, and are not lost."""
     b, before_ns = pair.b, pair.heard_of_a_ns()
-    pair.pass_on(lambda: (pair.a.session.say_hello(pair.world.network.now_ns), pair.a.send(b"x")))
+    pair.pass_on(lambda: pair.hello_and(b"x"))
     now_ns = pair.engine.clock.now_ns()
     b.session.on_readable(now_ns)
     assert payloads(b) == [b"x"]
@@ -176,7 +182,8 @@ def test_a_note_between_messages_holds_none_of_them_up(pair: Pair) -> None:
 
 
 def test_notes_that_wait_are_few(pair: Pair) -> None:
-    pair.pass_on(lambda: [pair.a.session.say_hello(pair.world.network.now_ns) for _ in range(200)])
+    for _ in range(200):
+        pair.pass_on(pair.say_hello)
     now_ns = pair.engine.clock.now_ns()
     while pair.b.session.on_readable(now_ns) > 0:
         pass
