@@ -49,6 +49,8 @@ from semcast.wire.message import Message
 _SHORT_MAX: Final = (1 << 62) - 1
 _U32_MAX: Final = 0xFFFFFFFF
 _U16_MAX: Final = 0xFFFF
+# Buffers that were larger than this are kept.
+_KEPT_BYTES: Final = 8192
 
 
 def bitmap_words(bitmap: int) -> i64:
@@ -106,7 +108,11 @@ class FrameWriter:
         """The frames written so far; the writer is then empty."""
         self._close_run()
         frames = self._out.getvalue()
-        self._out = BytesWriter()
+        if len(frames) > _KEPT_BYTES:
+            # The next ones will be as large: growing to that size costs several copies.
+            self._out.truncate(0)
+        else:
+            self._out = BytesWriter()
         return frames
 
     def add_message(self, message: Message) -> bool:
