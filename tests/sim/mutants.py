@@ -94,7 +94,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/buffer.py",
+                "protocol/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap | 1\n        nearest = cover.seq - 1\n",
             ),
@@ -105,7 +105,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/buffer.py",
+                "protocol/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 2\n",
             ),
@@ -205,11 +205,14 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/buffer.py",
+                "protocol/in_place.py",
                 "        if slot != 0 and takes_turns(message):\n",
-                "        if slot != 0 and slot != self._links[0]:\n"
-                "            self._unlink(slot)\n"
-                "            slot = self._store(lane, message, size, self._links[0])\n"
+                "        if slot != 0 and slot != self._slots.links[0]:\n"
+                "            self.unlink(slot)\n"
+                "            slot = self._store_anew(lane, message, size, False)\n"
+                "            self._slots.put_behind(slot, 0)\n"
+                "            if takes_turns(message):\n"
+                "                self._turns.came(message, slot)\n"
                 "            self._number_places()\n"
                 "            return slot\n"
                 "        if slot != 0 and takes_turns(message):\n",
@@ -221,8 +224,8 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/buffer.py",
-                "return fresh if turns.alone(self._at(fresh)) else head",
+                "protocol/in_place.py",
+                "return fresh if turns.alone(self._slots.at(fresh)) else head",
                 "return fresh",
             ),
         ),
@@ -232,9 +235,9 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/buffer.py",
-                "            before = self._successor_in_stream(message) if late else 0\n",
-                "            before = self._links[1] if message.bitmap == 0 else 0\n",
+                "protocol/in_place.py",
+                "        before = self._successor_in_stream(message) if late else 0\n",
+                "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
             ),
         ),
     ),
