@@ -116,8 +116,8 @@ class PurgingBuffer:
             slot = slots.store(lane, message, size, before)
             if allowed:
                 purger.hit(lane, message)
-        if not allowed and message.seq <= lane.released:
-            lane.released = message.seq - 1
+        if marks and not allowed:
+            purger.waits(lane, message)
         if message.ranked:
             purger.stored(message, slot)
         if self._watermark:

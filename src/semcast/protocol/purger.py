@@ -24,7 +24,8 @@ from semcast.wire.message import Message
 # Bitmaps below this are native integers in compiled code; others are walked in words of this size.
 _WORD_BITS: Final = 60
 _WORD: Final = (1 << _WORD_BITS) - 1
-_SHORT_MAX: Final = (1 << 62) - 1
+_SHORT_BITS: Final = 62
+_SHORT_MAX: Final = (1 << _SHORT_BITS) - 1
 
 # Looked up once: an enum member costs a dictionary look-up in compiled code, these do not.
 _LATE: Final = Reason.LATE
@@ -71,6 +72,14 @@ class Purger:
         """A ranked message is in this slot: it has rivals now, and is one."""
         self._keys.setdefault(message.key, {})[slot] = message
 
+    def waits(self, lane: Lane, cover: Message) -> None:
+        """A message that replaces others is stored; the guard does not allow it as a cover yet."""
+        if cover.seq <= lane.released:
+            lane.released = cover.seq - 1
+        if not cover.ranked and cover.seq > lane.last_mark:
+            lane.last_mark = cover.seq
+        lane.guarded = True
+
     def covers_released(self, lane: Lane) -> None:
         """The guard allows more covers of a source: purge, or mark, what they replace."""
         seq = max(lane.released + 1, lane.oldest)
@@ -96,11 +105,15 @@ class Purger:
             return
         bits = cover.bitmap
         nearest = cover.seq - 1
+        if cover.seq > lane.last_mark:
+            lane.last_mark = cover.seq
         while bits != 0:
             if bits <= _SHORT_MAX:
                 word: i64 = bits
                 bits = 0
             else:
+                if bits > lane.widest:
+                    lane.widest = bits
                 word = bits & _WORD
                 bits >>= _WORD_BITS
             while word != 0:
@@ -188,17 +201,33 @@ class Purger:
                 if outranks(rival, message) and self.allows(rival):
                     return rival
         # A bitmap may name a ranked message too.
-        for seq in range(message.seq + 1, min(lane.newest, message.seq + K_MAX) + 1):
+        if message.seq >= lane.last_mark or lane.index.count == 0:
+            return None
+        return self._named_by(lane, message)
+
+    def _named_by(self, lane: Lane, message: Message) -> Message | None:
+        """The next held message that covers a late one by its bitmap."""
+        seq = lane.nearest(message.seq + 1)
+        last = min(lane.last_mark, message.seq + K_MAX)
+        # How far those reach that were used as covers, and up to where all were that may be.
+        reach = message.seq + max(lane.widest.bit_length(), _SHORT_BITS)
+        used = lane.released if lane.guarded else last
+        while seq <= last:
+            if reach < seq <= used:
+                seq = used + 1
+                continue
             slot = lane.index.get(seq)
-            if slot >= 0:
-                later = self._slots.at(slot)
-                if (
-                    not later.ranked
-                    and obsoletes(later, message)
-                    and not self._is_marked(later)
-                    and self.allows(later)
-                ):
-                    return later
+            seq += 1
+            if slot < 0:
+                continue
+            later = self._slots.at(slot)
+            if later.bitmap == 0 or later.ranked:
+                continue
+            if not self.allows(later):
+                # INV-GUARD: nor any after it.
+                break
+            if obsoletes(later, message) and not self._is_marked(later):
+                return later
         return None
 
     # -- leaving -------------------------------------------------------------------------------

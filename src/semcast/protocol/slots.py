@@ -28,6 +28,17 @@ class Lane:
         # INV-RELEASED: every held message up to here that the guard allows was used as a cover,
         # or had no need to be, being marked.
         self.released: i64 = 0
+        # The newest message that names others by a bitmap: what is newer covers nothing.
+        self.last_mark: i64 = 0
+        # The widest bitmap that was used to cover others, if it is too wide for a word: what is
+        # farther ahead of a late message does not reach it.
+        self.widest = 0
+        # Whether any message ever had to wait until the guard allowed it as a cover.
+        self.guarded = False
+
+    def nearest(self, seq: i64) -> i64:
+        """The first held number from a late one on, or one that is not held if there is none."""
+        return self.index.nearest(seq, self.oldest, self.newest)
 
 
 @final
@@ -76,19 +87,13 @@ class Slots:
         return found
 
     def successor(self, lane: Lane, message: Message) -> i64:
-        """The slot before which a late message belongs; 0 is the end of the queue."""
+        """The slot before which a late message belongs; 0 is the end of the queue.
+
+        That of the next one of its source: those are in the order of their numbers.
+        """
         if lane.index.count == 0:
             return 0
-        before: i64 = 0
-        slot = self.links[1]
-        while slot != 0:
-            other = self.at(slot)
-            if other.source == message.source:
-                if other.seq < message.seq:
-                    break
-                before = slot
-            slot = self.links[2 * slot + 1]
-        return before
+        return max(lane.index.get(lane.nearest(message.seq + 1)), 0)
 
     def store(self, lane: Lane, message: Message, size: i64, before: i64) -> i64:
         """Put a message before another slot; says which slot it got."""
@@ -120,7 +125,9 @@ class Slots:
             lane.oldest = message.seq
         if message.seq > lane.newest:
             lane.newest = message.seq
-        lane.index.put(message.seq, slot)
+            lane.index.put(message.seq, slot)
+        else:
+            lane.index.put_late(message.seq, slot)
         self.held += 1
         self.held_bytes += size
         lane.held_bytes += size
