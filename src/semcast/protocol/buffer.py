@@ -102,8 +102,10 @@ class PurgingBuffer:
         if (late or message.ranked) and purger.arrives_obsolete(lane, message):
             return _OBSOLETE
         size: i64 = len(message.body)
+        if self._in_place:
+            self._places.expect(message)
         if not self._room.fits(lane, size):
-            verdict = self._room.make(lane, message, size, allowed)
+            verdict = self._make_room(lane, message, size, allowed)
             if verdict is not _STORED:
                 return verdict
         if self._in_place:
@@ -123,6 +125,15 @@ class PurgingBuffer:
         if self._watermark:
             self._room.keep_to_marks()
         return _STORED
+
+    def _make_room(self, lane: Lane, message: Message, size: i64, allowed: bool) -> Verdict:
+        verdict = _FULL
+        try:
+            verdict = self._room.make(lane, message, size, allowed)
+        finally:
+            if self._in_place and verdict is not _STORED:
+                self._places.expect_none()
+        return verdict
 
     def insert_many(self, messages: list[Message]) -> int:
         """Insert in order until one is refused as FULL; says how many were dealt with."""
@@ -166,12 +177,15 @@ class PurgingBuffer:
 
     def newest(self) -> Message | None:
         """The last message of the queue, which stays."""
-        return self._slots.items[self._slots.links[1]]
+        return self._slots.items[self._newest()]
 
     def drop_newest(self) -> Message | None:
         """Give up the last message of the queue; somebody else has it."""
-        slot = self._slots.links[1]
+        slot = self._newest()
         return None if slot == 0 else self._purger.remove(slot)
+
+    def _newest(self) -> i64:
+        return self._places.newest() if self._in_place else self._slots.links[1]
 
     def release(self, source: Source, stable_seq: i64) -> int:
         """Everybody has everything of `source` up to `stable_seq`: let it go. Says how many."""
@@ -212,7 +226,7 @@ class PurgingBuffer:
 
     def messages(self) -> list[Message]:
         """What is held, oldest first. For looking, not for the hot path."""
-        return self._slots.messages()
+        return self._places.messages() if self._in_place else self._slots.messages()
 
     @property
     def counts(self) -> dict[Reason, int]:

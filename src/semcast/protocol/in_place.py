@@ -1,8 +1,10 @@
-"""Messages that take each other's place in a queue: who moves where, and who is taken next.
+"""Messages that take each other's place in a queue: who goes where, and who is taken next.
 
 What a message replaces leaves its slot here, and the message moves in; slots to take from come out.
-Which key is taken when the place of one is due is a matter of turns (`turns.py`). Knows nothing of
-what replaces what.
+There are two queues. *Values*, messages with a key and no rank, take the turns of their keys
+(`values`). All *others* stand in order: those that are never replaced, bids, and what names several
+keys. Others come first, because nothing else makes them go away; but a value is due after so many.
+Knows nothing of what replaces what.
 
 A *stream* is what stays in order under `order="key"`: the messages of a source with one key, or its
 unmarked ones. A ranked use of a key is a stream of its own, as nothing unranked is replaced by it.
@@ -16,11 +18,14 @@ from mypy_extensions import i64
 
 from semcast.obsolescence.relation import Mark
 from semcast.protocol.slots import Lane, Slots
-from semcast.protocol.turns import Turns, takes_turns
+from semcast.protocol.values import Values, is_value
 from semcast.wire.message import Message
 
 # How many skipped numbers a message has with it, the newest ones.
 SKIPPED_MAX: Final = 1024
+# After so many others in a row a value is taken, if one waits: a flood of what is never replaced
+# does not hold up all that is.
+OTHERS_MAX: Final = 7
 
 
 @final
@@ -29,46 +34,51 @@ class Places:
 
     def __init__(self, slots: Slots) -> None:
         self._slots: Final = slots
-        # INV-PLACES: by slot a number that grows along the queue. A message inherits it with the
-        # slot, so that the foremost of several victims is found without a walk.
+        self._values: Final = Values(slots)
+        # How many others were taken since the last value.
+        self._others: i64 = 0
+        # INV-PLACES: of others, by slot, a number that grows along the queue. A message inherits it
+        # with the slot, so that the foremost of several victims is found without a walk.
         self._places = vec[i64]([0])
         self._last_place: i64 = 0
-        self._turns: Final = Turns()
-        # While a message is inserted: the foremost slot that its victims have left, still in the
-        # queue, for it to move in; 0 if there is none.
+        # While a message is inserted: the foremost slot that others among its victims have left,
+        # still in the queue, for it to move in; 0 if there is none.
         self._vacated: i64 = 0
+
+    def expect(self, message: Message) -> None:
+        """A message is about to come, unless it is refused; what it replaces leaves before it."""
+        if is_value(message):
+            self._values.expect(message)
+        else:
+            self._values.expect_none()
+
+    def expect_none(self) -> None:
+        """It was refused."""
+        self._values.expect_none()
 
     def store(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
         """What the message replaces has left: put it where the foremost of that was.
 
-        Why a stream stays in order. Unmarked messages replace nothing, so they never move. By its
-        closure a message of a key names all messages of that key among the last k, and no others.
-        So what is held of its key is hit, or is older than all that is hit; then it is in front of
-        them, by induction, and so in front of the place that they leave; unless turns have moved it
-        back, or the message names others by way of one with several keys: then it may not move.
+        Why a stream stays in order. The values of a key are in order by themselves. Unmarked
+        messages replace nothing, so they never move. A bid that replaces others outranks them all,
+        and what outranks it would have kept it out; so no other of its stream is held.
         """
         slot = self._vacated
         self._vacated = 0
-        if slot != 0 and takes_turns(message):
-            other = self._turns.last_of_key(message)
-            if other != 0 and (late or self._places[other] > self._places[slot]):
-                self.unlink(slot)
-                slot = 0
-        if slot != 0:
+        if is_value(message):
+            if slot != 0:
+                self._slots.unlink(slot)
+            slot = self._values.store(lane, message, size)
+        elif slot != 0:
             self._slots.move_in(lane, message, size, slot)
         else:
             slot = self._store_anew(lane, message, size, late)
-        if takes_turns(message):
-            self._turns.came(message, slot)
-            self._turns.renew(slot)
-        else:
-            self._turns.forget(slot)
         return slot
 
     def _store_anew(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
         before = self._successor_in_stream(message) if late else 0
         slot = self._slots.store(lane, message, size, before)
-        if slot == len(self._places):
+        while slot >= len(self._places):
             self._places = append(self._places, 0)
         if before == 0:
             self._last_place += 1
@@ -78,45 +88,49 @@ class Places:
         return slot
 
     def next(self) -> i64:
-        """The foremost slot; or, if a value is there, the one whose turn it is. Both are alone of
-        their streams, so that these stay in order.
-        """
+        """The slot of the next message; 0 if there is none."""
         head = self._slots.links[0]
-        turns = self._turns
-        if head == 0 or not turns.has(head) or not turns.alone(self._slots.at(head)):
+        if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
             return head
-        fresh = turns.freshest()
-        return fresh if turns.alone(self._slots.at(fresh)) else head
+        return self._values.next()
 
     def take(self) -> i64:
-        """The next slot, to be left; if that is not the foremost, the foremost gets its place."""
+        """The same, to be left now."""
         head = self._slots.links[0]
-        slot = self.next()
-        if slot != head:
-            self._slots.put_behind(head, slot)
-            self._places[head] = self._places[slot]
-        return slot
-
-    def left(self, message: Message, slot: i64) -> None:
-        """A message has left its slot, which is still in the queue."""
-        if takes_turns(message):
-            self._turns.left(message, slot)
+        if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
+            self._others += 1
+            return head
+        self._others = 0
+        return self._values.take()
 
     def vacate(self, slot: i64) -> None:
-        """A message has left for its cover; the foremost slot that is left so stays for that."""
+        """A message has left for its cover, which may go where it was."""
+        if self._values.has(slot):
+            self._values.leave(slot)
+            return
         other = self._vacated
         if other == 0:
             self._vacated = slot
         elif self._places[slot] < self._places[other]:
             self._vacated = slot
-            self.unlink(other)
+            self._slots.unlink(other)
         else:
-            self.unlink(slot)
+            self._slots.unlink(slot)
 
     def unlink(self, slot: i64) -> None:
-        """An empty slot leaves the queue."""
-        self._slots.unlink(slot)
-        self._turns.forget(slot)
+        """A message has left for good, and its slot with it."""
+        if self._values.has(slot):
+            self._values.leave(slot)
+        else:
+            self._slots.unlink(slot)
+
+    def newest(self) -> i64:
+        """The slot of the last of `messages`; 0 if there is none."""
+        return self._slots.links[1] if self._values.keys == 0 else self._values.newest()
+
+    def messages(self) -> list[Message]:
+        """All that is held: others in order, then values, the freshest last."""
+        return self._slots.messages() + self._values.messages()
 
     def _successor_in_stream(self, message: Message) -> i64:
         """The foremost later message of its stream. Walks the whole queue: in a delivery buffer no

@@ -248,8 +248,6 @@ class Purger:
             self._marked.pop((message.source, int(message.seq)), None)
         if message.ranked:
             self._forget_rival(slot, message)
-        if self._in_place:
-            self._places.left(message, slot)
         return message
 
     def _forget_rival(self, slot: i64, message: Message) -> None:

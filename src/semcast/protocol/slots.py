@@ -97,6 +97,17 @@ class Slots:
 
     def store(self, lane: Lane, message: Message, size: i64, before: i64) -> i64:
         """Put a message before another slot; says which slot it got."""
+        slot = self.store_apart(lane, message, size)
+        links = self.links
+        previous = links[2 * before + 1]
+        links[2 * slot] = before
+        links[2 * slot + 1] = previous
+        links[2 * previous] = slot
+        links[2 * before + 1] = slot
+        return slot
+
+    def store_apart(self, lane: Lane, message: Message, size: i64) -> i64:
+        """Put a message into a slot that is not in the queue; whoever does so has its links."""
         slot = self._free
         if slot != 0:
             self._free = self.links[2 * slot]
@@ -105,12 +116,6 @@ class Slots:
             slot = len(self.items)
             self.items.append(message)
             self.links = append(append(self.links, 0), 0)
-        links = self.links
-        previous = links[2 * before + 1]
-        links[2 * slot] = before
-        links[2 * slot + 1] = previous
-        links[2 * previous] = slot
-        links[2 * before + 1] = slot
         self._enter(lane, message, size, slot)
         return slot
 
@@ -153,18 +158,9 @@ class Slots:
         previous = links[2 * slot + 1]
         links[2 * previous] = following
         links[2 * following + 1] = previous
-        links[2 * slot] = self._free
-        self._free = slot
+        self.free(slot)
 
-    def put_behind(self, slot: i64, other: i64) -> None:
-        """Move a slot directly behind another one, which is not itself."""
-        links = self.links
-        following = links[2 * slot]
-        previous = links[2 * slot + 1]
-        links[2 * previous] = following
-        links[2 * following + 1] = previous
-        following = links[2 * other]
-        links[2 * slot] = following
-        links[2 * slot + 1] = other
-        links[2 * other] = slot
-        links[2 * following + 1] = slot
+    def free(self, slot: i64) -> None:
+        """An empty slot that is not in the queue may be used again."""
+        self.links[2 * slot] = self._free
+        self._free = slot
