@@ -201,21 +201,13 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "in place: a message goes to the front, and not where the one was that it replaces",
+        "in place: a message that is never replaced goes before the last one",
         "key",
         (
             Patch(
                 "protocol/in_place.py",
-                "        if slot != 0 and takes_turns(message):\n",
-                "        if slot != 0 and slot != self._slots.links[0]:\n"
-                "            self.unlink(slot)\n"
-                "            slot = self._store_anew(lane, message, size, False)\n"
-                "            self._slots.put_behind(slot, 0)\n"
-                "            if takes_turns(message):\n"
-                "                self._turns.came(message, slot)\n"
-                "            self._number_places()\n"
-                "            return slot\n"
-                "        if slot != 0 and takes_turns(message):\n",
+                "        before = self._successor_in_stream(message) if late else 0\n",
+                "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
             ),
         ),
     ),
@@ -224,20 +216,13 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/in_place.py",
-                "return fresh if turns.alone(self._slots.at(fresh)) else head",
-                "return fresh",
-            ),
-        ),
-    ),
-    Mutant(
-        "in place: an unmarked message moves too",
-        "key",
-        (
-            Patch(
-                "protocol/in_place.py",
-                "        before = self._successor_in_stream(message) if late else 0\n",
-                "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
+                "protocol/values.py",
+                "        if self._first[number] != self._last[number]:\n"
+                "            self._enlist(number, _LATER)\n"
+                "        return self._first[number]\n",
+                "        if self._first[number] != self._last[number]:\n"
+                "            self._enlist(number, _LATER)\n"
+                "        return self._last[number]\n",
             ),
         ),
     ),
