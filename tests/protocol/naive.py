@@ -21,19 +21,19 @@ The rules of the model:
 7.  After storing, and after being told of the guard: WATERMARK with more than the high mark held
     purges marked messages down to the low mark. Marked ones go in the order in which they became
     obsolete; those of one cover in any order.
-8.  In place (EAGER only): a message that covers held ones goes where the foremost of them was,
-    unless it is a value (rule 10) and would overtake another of its key there, or is late and
-    another of its key is held. Another that is late, directly before the first held one of its
-    stream with a larger number. A stream is one key of a source, ranked or not, or what of it has
-    neither key nor annotation.
+8.  In place (EAGER only), *values* (a key, no rank) and *others* are two queues. An other that
+    covers others goes where the foremost of them was; one that covers none and is late, directly
+    before the first held one of its stream with a larger number. A stream is one key of a source,
+    ranked or not, or what of it has neither key nor annotation.
 9.  In place a message knows which numbers of its source it skipped: those of the messages that it
     replaced there, and those that they skipped; smaller than its own, in order.
-10. In place, the next message is the first of the queue, unless that is a value: it has a key, no
-    rank, and nothing else of its key (and source) is held. Then it is the value whose turn it is,
-    if that is the only one of its key too; the first of the queue goes where that was. Turns: a
-    value that comes belongs to the next cycle, or has the turn of what was where it goes. When no
-    more than a quarter of all values are left in this cycle, and none of them was in the one before
-    it, the next begins, with those too. Of those in it the one that came last is next.
+10. In place, the next message is the first of the others; but a value, if there is one, when there
+    are no others or seven of them were taken since the last value: of the key whose turn it is, the
+    one with the smallest number. Turns: a key (of a source) that a value comes for keeps the turn
+    that it had, and if it had none belongs to the next cycle; and it is the freshest of all. One
+    that was taken from has had its turn; if more of its values wait, it belongs to the next cycle.
+    When no more than a quarter of all keys are left in this cycle, and none of them was in the one
+    before it, the next begins, with those too. Of those in it the freshest is next.
 
 Two choices are the buffer's own: which message a random drop hits, and the order within one
 cover's victims. The model reads those off the buffer's records, and fails if they break a rule.
@@ -47,6 +47,7 @@ from semcast.obsolescence import obsoletes
 from semcast.protocol import BufferConfig, Overflow, Purged, Purging, Reason, Verdict
 from semcast.wire.message import Message
 
+Key = tuple[Source, bytes]
 # Messages are told apart by identity: the same number may come twice.
 Gone = list[tuple[Reason, Message]]
 
@@ -66,6 +67,10 @@ def is_value(message: Message) -> bool:
     return bool(message.key) and not message.ranked
 
 
+def key_of(message: Message) -> Key:
+    return message.source, message.key
+
+
 class NaiveBuffer:
     """The model. Each call says what left without being taken."""
 
@@ -78,11 +83,12 @@ class NaiveBuffer:
         self._covers_tried = 0
         # In place, by identity.
         self.skipped: dict[int, list[int]] = {}
-        # In place: values in the order in which they came.
-        self.cycle: list[Message] = []
-        self.later: list[Message] = []
-        self.carried: set[int] = set()
-        self.newest: dict[Source, int] = {}
+        # In place: keys that have a turn, the freshest last; and the one of what is coming.
+        self.cycle: list[Key] = []
+        self.later: list[Key] = []
+        self.carried: set[Key] = set()
+        self._coming: Key | None = None
+        self._others_taken = 0
         self._gone: Gone = []
         self._choices: list[Message] = []
 
@@ -106,29 +112,37 @@ class NaiveBuffer:
         chosen = self.peek()
         if chosen is None:
             return None
-        head = self.queue[0]
-        if chosen is not head:
-            self.queue = [head if held is chosen else held for held in self.queue[1:]]
+        if self.config.in_place:
+            self._had_turn(chosen)
         self.forget(chosen)
         return chosen
 
+    def _had_turn(self, chosen: Message) -> None:
+        if not is_value(chosen):
+            self._others_taken += 1
+            return
+        self._others_taken = 0
+        key = key_of(chosen)
+        self.cycle.remove(key)
+        self.carried.discard(key)
+        self.later.append(key)
+
     def peek(self) -> Message | None:
-        if not self.queue:
-            return None
-        return self._whose_turn(self.queue[0]) if self.config.in_place else self.queue[0]
-
-    def _whose_turn(self, head: Message) -> Message:
-        if not is_value(head) or not self._alone(head):
-            return head
-        carried = any(id(value) in self.carried for value in self.cycle)
-        if not carried and 4 * len(self.cycle) <= len(self.cycle) + len(self.later):
-            self.carried = {id(value) for value in self.cycle}
+        values = [held for held in self.queue if is_value(held)]
+        others = [held for held in self.queue if not is_value(held)]
+        if not self.config.in_place:
+            return self.queue[0] if self.queue else None
+        if not values or (others and self._others_taken < 7):
+            return others[0] if others else None
+        if not self.carried and 4 * len(self.cycle) <= len(self.cycle) + len(self.later):
+            self.carried = set(self.cycle)
             self.cycle, self.later = self.cycle + self.later, []
-        return self.cycle[-1] if self._alone(self.cycle[-1]) else head
+            self._sort()
+        return self._values_of(self.cycle[-1])[0]
 
-    def _alone(self, value: Message) -> bool:
-        same = [m for m in self.queue if is_value(m) and stream_of(m) == stream_of(value)]
-        return len(same) == 1
+    def _values_of(self, key: Key) -> list[Message]:
+        own = [held for held in self.queue if is_value(held) and key_of(held) == key]
+        return sorted(own, key=lambda value: value.seq)
 
     def release(self, source: Source, stable_seq: int) -> list[Message]:
         released = [m for m in self.queue if m.source == source and m.seq <= stable_seq]
@@ -140,8 +154,16 @@ class NaiveBuffer:
         """It leaves, whatever the reason."""
         self.queue = [held for held in self.queue if held is not message]
         self.marked.pop(id(message), None)
-        self.cycle = [value for value in self.cycle if value is not message]
-        self.later = [value for value in self.later if value is not message]
+        if self.config.in_place:
+            self._forget_turns()
+
+    def _forget_turns(self) -> None:
+        """A key of which no value waits has no turn, unless one is coming."""
+        kept = {key_of(held) for held in self.queue if is_value(held)} | {self._coming}
+        self.cycle = [key for key in self.cycle if key in kept]
+        self.later = [key for key in self.later if key in kept]
+        self.carried &= set(self.cycle)
+        self._sort()
 
     def find(self, source: Source, seq: int) -> Message | None:
         same = [m for m in self.queue if m.source == source and m.seq == seq]
@@ -160,52 +182,57 @@ class NaiveBuffer:
         if any(self._covers(c, message) for c in self.queue if id(c) not in self.marked):
             self._gone.append((Reason.LATE, message))
             return Verdict.OBSOLETE
+        self._coming = key_of(message) if self.config.in_place and is_value(message) else None
         covered = [held for held in self.queue if self._covers(message, held)]
-        ahead = self._ahead_of(covered[0]) if covered else []
-        overtakes = self._would_overtake(message, covered)
-        in_turn = (
-            bool(covered) and not overtakes and any(value is covered[0] for value in self.cycle)
-        )
+        others = [held for held in covered if not is_value(held)]
+        ahead = self._ahead_of(others[0]) if others else []
         if not self._fits(message):
             refused = self._make_room(message)
             if refused is not None:
+                self._coming = None
                 return refused
         if self.config.in_place and covered:
             self.skipped[id(message)] = self._skipped_for(message, covered)
-        if self.config.in_place and covered and not overtakes:
+        if self.config.in_place and others and not is_value(message):
             self.queue.insert(sum(self._is_held(held) for held in ahead), message)
         else:
-            later = [
-                at
-                for at, held in enumerate(self.queue)
-                if held.source == message.source
-                and held.seq > message.seq
-                and (not self.config.in_place or stream_of(held) == stream_of(message) is not None)
-            ]
-            self.queue.insert(later[0] if later else len(self.queue), message)
-        newest = self.newest.get(message.source, 0)
-        self.newest[message.source] = max(newest, int(message.seq))
-        if self.config.in_place and is_value(message):
-            (self.cycle if in_turn else self.later).append(message)
-            if in_turn and id(covered[0]) in self.carried:
-                self.carried.add(id(message))
+            self.queue.insert(self._place_of(message), message)
         self._hit(message)
         self._after()
+        if self.config.in_place:
+            self._arrange()
         return Verdict.STORED
 
-    def _would_overtake(self, message: Message, covered: list[Message]) -> bool:
-        """Whether a value may not go where the foremost message that it covers is."""
-        if not covered or not is_value(message):
-            return False
-        others = [
+    def _place_of(self, message: Message) -> int:
+        """Where a message goes in the queue that takes nobody's place."""
+        later = [
             at
             for at, held in enumerate(self.queue)
-            if is_value(held)
-            and stream_of(held) == stream_of(message)
-            and not any(held is victim for victim in covered)
+            if held.source == message.source
+            and held.seq > message.seq
+            and (not self.config.in_place or stream_of(held) == stream_of(message) is not None)
         ]
-        late = message.seq <= self.newest.get(message.source, 0)
-        return bool(others) and (late or max(others) > len(self._ahead_of(covered[0])))
+        if later:
+            return later[0]
+        if self.config.in_place:
+            return sum(not is_value(held) for held in self.queue)
+        return len(self.queue)
+
+    def _arrange(self) -> None:
+        """What came has its turn."""
+        key, self._coming = self._coming, None
+        if key is not None:
+            which = self.cycle if key in self.cycle else self.later
+            which[:] = [one for one in which if one != key] + [key]
+        self._sort()
+
+    def _sort(self) -> None:
+        """Others in order, then values, those of the next cycle first."""
+        keys = self.later + self.cycle
+        if self._coming is not None and self._coming not in keys:
+            keys.append(self._coming)
+        others = [held for held in self.queue if not is_value(held)]
+        self.queue = others + [value for key in keys for value in self._values_of(key)]
 
     def _ahead_of(self, message: Message) -> list[Message]:
         return self.queue[: next(at for at, held in enumerate(self.queue) if held is message)]

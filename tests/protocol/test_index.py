@@ -28,7 +28,8 @@ class IndexMachine(RuleBasedStateMachine):
     def put(self, seq: int) -> None:
         if 1 <= seq <= SEQ_MAX and seq not in self.model:
             self.slots += 1
-            self.index.put(seq, self.slots)
+            put = self.index.put if seq > self.newest else self.index.put_late
+            put(seq, self.slots)
             self.model[seq] = self.slots
             self.newest = max(self.newest, seq)
 
@@ -64,6 +65,15 @@ class IndexMachine(RuleBasedStateMachine):
         else:
             assert found >= seq
             assert found > max(self.model, default=0)
+
+    @precondition(lambda self: self.model)
+    @rule(back=st.integers(0, 400) | st.integers(0, 1 << 61), below=st.integers(0, 3))
+    def nearest(self, back: int, below: int) -> None:
+        seq = max(1, self.newest - back)
+        oldest = max(0, min(self.model) - below)
+        found = self.index.nearest(seq, oldest, self.newest)
+        later = [held for held in self.model if held >= seq]
+        assert found == min(later) if later else found > max(self.model)
 
     @invariant()
     def finds_what_a_dictionary_finds(self) -> None:

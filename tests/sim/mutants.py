@@ -94,7 +94,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/buffer.py",
+                "protocol/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap | 1\n        nearest = cover.seq - 1\n",
             ),
@@ -105,7 +105,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/buffer.py",
+                "protocol/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 2\n",
             ),
@@ -201,18 +201,13 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "in place: a message goes to the front, and not where the one was that it replaces",
+        "in place: a message that is never replaced goes before the last one",
         "key",
         (
             Patch(
-                "protocol/buffer.py",
-                "        if slot != 0 and takes_turns(message):\n",
-                "        if slot != 0 and slot != self._links[0]:\n"
-                "            self._unlink(slot)\n"
-                "            slot = self._store(lane, message, size, self._links[0])\n"
-                "            self._number_places()\n"
-                "            return slot\n"
-                "        if slot != 0 and takes_turns(message):\n",
+                "protocol/in_place.py",
+                "        before = self._successor_in_stream(message) if late else 0\n",
+                "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
             ),
         ),
     ),
@@ -221,20 +216,13 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/buffer.py",
-                "return fresh if turns.alone(self._at(fresh)) else head",
-                "return fresh",
-            ),
-        ),
-    ),
-    Mutant(
-        "in place: an unmarked message moves too",
-        "key",
-        (
-            Patch(
-                "protocol/buffer.py",
-                "            before = self._successor_in_stream(message) if late else 0\n",
-                "            before = self._links[1] if message.bitmap == 0 else 0\n",
+                "protocol/values.py",
+                "        if self._first[number] != self._last[number]:\n"
+                "            self._enlist(number, _LATER)\n"
+                "        return self._first[number]\n",
+                "        if self._first[number] != self._last[number]:\n"
+                "            self._enlist(number, _LATER)\n"
+                "        return self._last[number]\n",
             ),
         ),
     ),

@@ -1,20 +1,160 @@
-"""Messages that take each other's place in a queue: what stays in order, and what was skipped.
+"""Messages that take each other's place in a queue: who goes where, and who is taken next.
 
-Two messages go in; whether they belong to one stream, or which numbers the newer one inherits,
-comes out. Knows nothing of queues: that is `buffer`.
+What a message replaces leaves its slot here, and the message moves in; slots to take from come out.
+There are two queues. *Values*, messages with a key and no rank, take the turns of their keys
+(`values`). All *others* stand in order: those that are never replaced, bids, and what names several
+keys. Others come first, because nothing else makes them go away; but a value is due after so many.
+Knows nothing of what replaces what.
 
 A *stream* is what stays in order under `order="key"`: the messages of a source with one key, or its
 unmarked ones. A ranked use of a key is a stream of its own, as nothing unranked is replaced by it.
 Messages that name others without a key (several keys, predecessors) are in no stream.
 """
 
-from typing import Final
+from typing import Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from semcast.obsolescence.relation import Mark
+from semcast.protocol.slots import Lane, Slots
+from semcast.protocol.values import Values, is_value
 from semcast.wire.message import Message
 
 # How many skipped numbers a message has with it, the newest ones.
 SKIPPED_MAX: Final = 1024
+# After so many others in a row a value is taken, if one waits: a flood of what is never replaced
+# does not hold up all that is.
+OTHERS_MAX: Final = 7
+
+
+@final
+class Places:
+    """Who stands where in a queue in which messages take each other's place."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots: Final = slots
+        self._values: Final = Values(slots)
+        # How many others were taken since the last value.
+        self._others: i64 = 0
+        # INV-PLACES: of others, by slot, a number that grows along the queue. A message inherits it
+        # with the slot, so that the foremost of several victims is found without a walk.
+        self._places = vec[i64]([0])
+        self._last_place: i64 = 0
+        # While a message is inserted: the foremost slot that others among its victims have left,
+        # still in the queue, for it to move in; 0 if there is none.
+        self._vacated: i64 = 0
+
+    def expect(self, message: Message) -> None:
+        """A message is about to come, unless it is refused; what it replaces leaves before it."""
+        if is_value(message):
+            self._values.expect(message)
+        else:
+            self._values.expect_none()
+
+    def expect_none(self) -> None:
+        """It was refused."""
+        self._values.expect_none()
+
+    def store(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
+        """What the message replaces has left: put it where the foremost of that was.
+
+        Why a stream stays in order. The values of a key are in order by themselves. Unmarked
+        messages replace nothing, so they never move. A bid that replaces others outranks them all,
+        and what outranks it would have kept it out; so no other of its stream is held.
+        """
+        slot = self._vacated
+        self._vacated = 0
+        if is_value(message):
+            if slot != 0:
+                self._slots.unlink(slot)
+            slot = self._values.store(lane, message, size)
+        elif slot != 0:
+            self._slots.move_in(lane, message, size, slot)
+        else:
+            slot = self._store_anew(lane, message, size, late)
+        return slot
+
+    def _store_anew(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
+        before = self._successor_in_stream(message) if late else 0
+        slot = self._slots.store(lane, message, size, before)
+        while slot >= len(self._places):
+            self._places = append(self._places, 0)
+        if before == 0:
+            self._last_place += 1
+            self._places[slot] = self._last_place
+        else:
+            self._number_places()
+        return slot
+
+    def next(self) -> i64:
+        """The slot of the next message; 0 if there is none."""
+        head = self._slots.links[0]
+        if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
+            return head
+        return self._values.next()
+
+    def take(self) -> i64:
+        """The same, to be left now."""
+        head = self._slots.links[0]
+        if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
+            self._others += 1
+            return head
+        self._others = 0
+        return self._values.take()
+
+    def vacate(self, slot: i64) -> None:
+        """A message has left for its cover, which may go where it was."""
+        if self._values.has(slot):
+            self._values.leave(slot)
+            return
+        other = self._vacated
+        if other == 0:
+            self._vacated = slot
+        elif self._places[slot] < self._places[other]:
+            self._vacated = slot
+            self._slots.unlink(other)
+        else:
+            self._slots.unlink(slot)
+
+    def unlink(self, slot: i64) -> None:
+        """A message has left for good, and its slot with it."""
+        if self._values.has(slot):
+            self._values.leave(slot)
+        else:
+            self._slots.unlink(slot)
+
+    def newest(self) -> i64:
+        """The slot of the last of `messages`; 0 if there is none."""
+        return self._slots.links[1] if self._values.keys == 0 else self._values.newest()
+
+    def messages(self) -> list[Message]:
+        """All that is held: others in order, then values, the freshest last."""
+        return self._slots.messages() + self._values.messages()
+
+    def _successor_in_stream(self, message: Message) -> i64:
+        """The foremost later message of its stream. Walks the whole queue: in a delivery buffer no
+        message is late.
+        """
+        before: i64 = 0
+        links = self._slots.links
+        slot = links[1]
+        while slot != 0:
+            other = self._slots.at(slot)
+            if other.seq > message.seq and same_stream(other, message):
+                before = slot
+            slot = links[2 * slot + 1]
+        return before
+
+    def _number_places(self) -> None:
+        """A late message came in between: number all places anew."""
+        self._last_place = 0
+        links = self._slots.links
+        slot = links[0]
+        while slot != 0:
+            self._last_place += 1
+            self._places[slot] = self._last_place
+            slot = links[2 * slot]
 
 
 def same_stream(one: Mark, other: Mark) -> bool:

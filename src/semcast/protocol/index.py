@@ -11,6 +11,8 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from semcast.protocol.gaps import Gaps
+
 _NONE: Final = -1
 _CELLS_MIN: Final = 64
 
@@ -26,6 +28,7 @@ class SeqIndex:
         self._mask: i64 = _CELLS_MIN - 1
         self._cells = vec[i64]([_NONE] * _CELLS_MIN)
         self._far: Final[dict[int, int]] = {}
+        self._gaps: Final = Gaps()
         self.count: i64 = 0
 
     def get(self, seq: i64) -> i64:
@@ -42,16 +45,38 @@ class SeqIndex:
         Steps while that is cheap; a gap longer than `_far` has entries is leapt over.
         """
         steps: i64 = 0
-        end = self._base + self._mask + 1
-        while seq < end and self.get(seq) < 0:
+        while seq < self._base and int(seq) not in self._far:
             seq += 1
             steps += 1
             if seq < self._base and steps > len(self._far):
                 seq = min([far for far in self._far if far >= seq], default=self._base)
+        if seq < self._base:
+            return seq
+        cells = self._cells
+        mask = self._mask
+        end = self._base + mask + 1
+        while seq < end and cells[seq & mask] < 0:
+            seq += 1
         return seq
 
+    def nearest(self, seq: i64, oldest: i64, newest: i64) -> i64:
+        """As `following`, when nothing is held before `oldest` or after `newest`. It remembers
+        gaps, so that the next look into one costs nothing.
+        """
+        found = self.following(max(self._gaps.beyond(seq), oldest))
+        # What comes after `newest` is not told to the gaps.
+        end = min(found, newest + 1)
+        if end > seq:
+            self._gaps.note(seq, end)
+        return found
+
+    def put_late(self, seq: i64, slot: i64) -> None:
+        """Add a seq that is not there yet and older than the newest that ever was."""
+        self._gaps.fill(seq)
+        self.put(seq, slot)
+
     def put(self, seq: i64, slot: i64) -> None:
-        """Add a seq that is not there yet."""
+        """Add a seq that is not there yet and newer than any that ever was."""
         if seq < self._base:
             self._far[seq] = slot
         else:

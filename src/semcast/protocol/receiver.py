@@ -11,9 +11,10 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Source
-from semcast.protocol.buffer import PurgingBuffer, Verdict
+from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.guard import CoverGuard
+from semcast.protocol.verdict import Verdict
 from semcast.wire.message import Message
 
 _STORED: Final = Verdict.STORED

@@ -12,7 +12,8 @@ from mypy_extensions import i64
 from semcast.errors import LocalProtocolError, MessageTooLargeError, WindowFullError
 from semcast.ids import SEQ_MAX, Source
 from semcast.obsolescence.tagger import Replaces, Tagger, as_key
-from semcast.protocol.buffer import PurgingBuffer, Verdict
+from semcast.protocol.buffer import PurgingBuffer
+from semcast.protocol.verdict import Verdict
 from semcast.wire.encode import FrameWriter
 from semcast.wire.fragment import fragments_of
 from semcast.wire.limits import Limits

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from semcast.ids import RandomStream, Source
 from semcast.protocol.answers import Answers
-from semcast.protocol.buffer import PurgingBuffer, Verdict
+from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.guard import SafeUpTo
 from semcast.protocol.in_place import newest_skipped
@@ -22,6 +22,7 @@ from semcast.protocol.purged import Purged
 from semcast.protocol.receiver import Inbound
 from semcast.protocol.repair import Repair, RequestWindow
 from semcast.protocol.stability.gossip import page_of
+from semcast.protocol.verdict import Verdict
 from semcast.protocol.voting import Voting
 from semcast.wire.fragment import Reassembler
 from semcast.wire.frames import Covered, Fragment
