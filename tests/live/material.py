@@ -14,7 +14,7 @@ from semcast.live.address import SocketAddress
 from semcast.live.offload import Ancillary
 from semcast.live.transport import Address, Transport, TransportSettings, open_transport
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 _numbers = itertools.count()
 
 

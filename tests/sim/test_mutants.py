@@ -27,11 +27,11 @@ def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
     for patch in mutant.patches:
         patch.apply(package)
     return subprocess.run(
-        [sys.executable, mutants.__file__, mutant.hunt, str(mutant.first)],
+        [sys.executable, mutants.__file__, mutant.hunt, str(mutant.first), str(mutant.hunt_max)],
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
 
@@ -67,4 +67,5 @@ def test_a_patch_that_finds_nothing_to_change_is_an_error(tmp_path: Path) -> Non
 
 def test_without_any_change_nothing_is_caught(tmp_path: Path) -> None:
     """What catches the mutants says nothing of the code as it is."""
-    assert hunt(Mutant("unchanged", "exhaust", ()), tmp_path).returncode == mutants.SURVIVED
+    unchanged = Mutant("unchanged", "exhaust", (), bound=500)
+    assert hunt(unchanged, tmp_path).returncode == mutants.SURVIVED
