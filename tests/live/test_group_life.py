@@ -91,7 +91,11 @@ def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
     way = Way("unicast", ipv6=False)
     with Nodes(
         # Long enough that b, on a busy machine, is not put out as well.
-        way, deliver_own=False, evict_after_s=5.0, window_messages=32, delivery_messages=32
+        way,
+        deliver_own=False,
+        evict_after_s=5.0,
+        window_messages=32,
+        delivery_messages=32,
     ) as nodes:
         for node in nodes:
             node.call("collect")
