@@ -1,4 +1,4 @@
-"""Commands side by side, two at a time for two cores: python tools/together.py "COMMAND" ...
+"""Commands side by side, three at a time for two cores: python tools/together.py "COMMAND" ...
 
 Each line is shown as soon as it is whole, behind the last word of its command, so that it is in the
 record whatever becomes of the rest. Then comes how each command ended; and for those that failed
@@ -20,7 +20,8 @@ from collections import deque
 from collections.abc import Sequence
 from types import FrameType
 
-LANES = 2
+# One more than cores: some of what runs here mostly waits.
+LANES = 3
 LOOK_S = 0.2
 TAIL_LINES = 100
 REASON_CHARACTERS = 300
