@@ -53,7 +53,7 @@ def wait_until(true: Callable[[], bool], what: str, seconds: float = DEADLINE_S)
     give_up_s = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < give_up_s, f"not in {seconds:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(0.03)  # those who are asked have better things to do
 
 
 # -- in this process -------------------------------------------------------------------------------
