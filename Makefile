@@ -11,6 +11,12 @@ SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 PURE := PYTHONPATH=src
 # These start Spark as tests/pipeline does, and so run beside it, in a process of their own.
 SPARK_TESTS := tests/bench/test_spark_bench.py tests/cli/test_profile.py
+# These wait for each other more than they compute, and so run beside two that compute.
+LIVE_TESTS := tests/live tests/cli/test_live.py tests/examples tests/bench/test_peers.py
+# The longest first; the last one takes the place of the first that ends.
+STREAMS := test-spark test-live test-rest test-pure
+# A test that hangs says where, long before anybody loses patience.
+PYTEST := $(BIN)/python -m pytest -q -o faulthandler_timeout=300
 
 .PHONY: help
 help: ## Explain the targets
@@ -42,27 +48,31 @@ demo: setup ## Show what semcast does, in a minute
 	@$(BIN)/semcast demo
 
 .PHONY: test
-test: setup ## Run the tests: those without Spark, and beside them the others
-	@$(BIN)/python tools/together.py "$(MAKE) --no-print-directory test-core" \
-		"$(MAKE) --no-print-directory test-spark"
+test: setup ## Run the tests: with Spark, live groups, the rest, and the core interpreted, side by side
+	@$(BIN)/python tools/together.py $(STREAMS:%="$(MAKE) --no-print-directory %")
 
 .PHONY: test-core
-test-core: test-compiled test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
-
-.PHONY: test-compiled
-test-compiled: setup
-	@echo "== everything but Spark, compiled"
-	@$(BIN)/python -m pytest -q --ignore=tests/pipeline $(SPARK_TESTS:%=--ignore=%)
+test-core: test-live test-rest test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
 
 .PHONY: test-spark
 test-spark: setup
 	@echo "== Spark"
-	@$(BIN)/python -m pytest -q tests/pipeline $(SPARK_TESTS)
+	@$(PYTEST) tests/pipeline $(SPARK_TESTS)
+
+.PHONY: test-live
+test-live: setup
+	@echo "== live groups, compiled"
+	@$(PYTEST) $(LIVE_TESTS)
+
+.PHONY: test-rest
+test-rest: setup
+	@echo "== everything but Spark and live groups, compiled"
+	@$(PYTEST) --ignore=tests/pipeline $(patsubst %,--ignore=%,$(SPARK_TESTS) $(LIVE_TESTS))
 
 .PHONY: test-pure
 test-pure: setup
 	@echo "== the core, interpreted"
-	@$(PURE) $(BIN)/python -m pytest -q tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
+	@$(PURE) $(PYTEST) tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
 
 .PHONY: check

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from bench.peers.api import RECEIVERS, Peer, Receiver, Sender, Server, UnavailableError, Variant
 
-_CONNECT_S = 10.0
+_CONNECT_S = 60.0
 _SIZE_BYTES = 4
 CUT_OFF_AFTER = 100
 

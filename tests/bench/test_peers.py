@@ -21,6 +21,13 @@ needs_zmq = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is there answers, however busy this machine is."""
+    for name in ("_OPEN_S", "_SEND_GRACE_S", "_REPORT_S"):
+        monkeypatch.setattr(trial, name, 90.0)
+
+
 def run(case: Case, fault: str = "") -> Facts:
     return Trial(sys.executable, MODULE, fake_peer.PEER, fake_peer.variant(fault), case).run()
 
@@ -57,7 +64,8 @@ def test_latency_is_measured_for_every_message_at_the_rate_asked_for() -> None:
 
 
 def test_a_slow_reader_falls_behind_where_everything_is_queued() -> None:
-    row = found(cases.slow_reader(0.1, slow=True, seconds=TINY_S))
+    # So long that it falls further behind than a busy machine lets the other one.
+    row = found(cases.slow_reader(0.1, slow=True, seconds=2 * TINY_S))
     assert row["slow_unreplaced_lost"] == 0
     assert row["slow_stale_keys"] == 0
     assert row["slow_drain_s"] > 0

@@ -66,7 +66,7 @@ def test_a_protocol_that_there_is_not_is_a_user_s_mistake(
 
 def test_when_the_time_is_up_it_says_what_was_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
     """The 286 relations of four messages take minutes."""
-    larger = ["--messages", "4", "--processes", "4", "--seconds", "0.1"]
+    larger = ["--messages", "4", "--processes", "4", "--seconds", "0.5"]
     found, depths = result(capsys, *larger)
     assert found["relations"] == 286
     assert [depth["ticks"] for depth in depths] == [0]

@@ -14,7 +14,7 @@ from semcast.live.address import SocketAddress
 from semcast.live.offload import Ancillary
 from semcast.live.transport import Address, Transport, TransportSettings, open_transport
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 _numbers = itertools.count()
 
 
@@ -79,8 +79,20 @@ def payloads(got: list[tuple[bytes, Address]]) -> list[bytes]:
     return [datagram for datagram, _ in got]
 
 
+def wait_ready(member: Transport) -> None:
+    """Until there is something on each of its sockets; fails after a deadline.
+
+    On loopback what was sent has nearly always arrived when the call that sent it returns; but not
+    on a machine whose network is so busy that the kernel puts it off.
+    """
+    give_up_s = time.monotonic() + DEADLINE_S
+    for fileno in member.filenos():
+        left_s = max(0.0, give_up_s - time.monotonic())
+        assert select.select([fileno], [], [], left_s)[0], "nothing arrived"
+
+
 def quiet(member: Transport) -> bool:
-    """Nothing waits. On loopback what was sent has arrived when the call that sent it returns."""
+    """Nothing waits."""
     return not select.select(member.filenos(), [], [], 0)[0] and member.receive() == []
 
 

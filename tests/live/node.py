@@ -89,11 +89,11 @@ class Node:
         self,
         payloads: list[str],
         replaces: list[Replaces] | None = None,
-        timeout: float | None = 20.0,
+        timeout: float | None = 60.0,
     ) -> int:
         return self.group.send_many([one.encode("latin-1") for one in payloads], replaces, timeout)
 
-    def receive(self, count: int, timeout: float = 20.0) -> list[list[Any]]:
+    def receive(self, count: int, timeout: float = 60.0) -> list[list[Any]]:
         """So many messages; fewer only if no more come in time."""
         got: list[Message] = []
         try:
@@ -171,7 +171,7 @@ class Node:
         self._raise_failure()
         return "traffic" in self._threads and self._threads["traffic"].is_alive()
 
-    def drain(self, timeout: float = 20.0) -> None:
+    def drain(self, timeout: float = 60.0) -> None:
         self.group.drain(timeout)
 
     # -- looking -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-DEADLINE_S = 60.0
+DEADLINE_S = 90.0
 SECRET = "a secret that only tests have 123"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.live.company import joined, wait_until
-from tests.live.processes import SECRET, members, new_group
+from tests.live.processes import DEADLINE_S, SECRET, members, new_group
 from tests.live.test_metrics import free_port
 
 from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError
@@ -20,7 +20,7 @@ from semcast.live import control
 from semcast.live.address import Address
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
-from semcast.live.control import Asker, Responder, _gather
+from semcast.live.control import Answers, Asker, Responder, _gather
 from semcast.live.session import Session
 from semcast.wire.note import encode_note
 
@@ -40,6 +40,12 @@ def asker(group: str, others: dict[int, bytes] | None = None, **changed: Any) ->
 def group() -> Iterator[dict[str, Group]]:
     with joined(NAMES) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked answers, however busy this machine is; only then is all well."""
+    monkeypatch.setattr(Asker.ask, "__defaults__", (DEADLINE_S,))
 
 
 def name_of(group: dict[str, Group]) -> str:
@@ -99,7 +105,7 @@ def test_a_recorded_question_is_not_answered_again(group: dict[str, Group]) -> N
         wait_until(
             lambda: all(m.stats()["refused_seen"] >= before[n] + 2 for n, m in group.items())
         )
-        answered = [answer.name for answer in one._listen("n", {}, time.monotonic() + 0.3)]
+        answered = [answer.name for answer in one._listen("n", {}, time.monotonic() + 1.0)]
     assert sorted(answered) == NAMES
 
 
@@ -113,12 +119,23 @@ def test_whoever_does_not_answer_is_named() -> None:
     with members(NAMES, group=name) as group:
         group["b"].kill()
         with asker(name) as one:
-            answers = one.ask("members", 1.0)
+            found: list[Answers] = []
+
+            def others_answered() -> bool:
+                """They are as busy as this machine is."""
+                with suppress(NoAnswerError):
+                    found.append(one.ask("members", 1.0))
+                return bool(found) and len(found[-1].by_name) == 2
+
+            wait_until(others_answered)
+            answers = found[-1]
     assert sorted(answers.by_name) == ["a", "c"]
     assert answers.missing == ("b",)
 
 
-def test_keys_rotate_without_losing_a_message() -> None:
+def test_keys_rotate_without_losing_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A question that is repeated is answered again, and the second time nothing was changed.
+    monkeypatch.setattr(control, "_REPEAT_S", DEADLINE_S)
     with joined(["a", "b"]) as group:
         name = name_of(group)
         group["a"].send(b"before")
@@ -139,9 +156,9 @@ def test_keys_rotate_without_losing_a_message() -> None:
         }
         group["b"].send(b"removed")
         for member in group.values():
-            got = [member.receive(timeout=20).payload for _ in range(4)]
+            got = [member.receive(timeout=60).payload for _ in range(4)]
             assert sorted(got) == [b"before", b"installed", b"removed", b"used"]
-        group["a"].drain(20)
+        group["a"].drain(60)
 
 
 @pytest.mark.parametrize(

@@ -145,4 +145,4 @@ def test_a_name_that_is_taken_is_told() -> None:
         first = nodes["c"]
         nodes.restart("c")
         nodes["a"].call("send", payloads=["x"])
-        wait_until(lambda: bool(first.call("ended")), "the first is told that it was replaced", 10)
+        wait_until(lambda: bool(first.call("ended")), "the first is told that it was replaced")

@@ -17,7 +17,7 @@ def one_more_each(group: dict[str, Group]) -> None:
     for one in group.values():
         one.send(b"x")
     for one in group.values():
-        one.drain(30)
+        one.drain(60)
 
 
 def times_known(group: Group) -> int:

@@ -99,15 +99,15 @@ def test_an_interface_that_goes_down_and_up_loses_nothing(
 
 KBIT = 1600
 COUNT = 600
-GAP_S = 0.004
+GAP_S = 0.002
 
 
 def delays_ms(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list[float], float]:
     """More is sent than the sender's link carries: how old each message is when it is taken, and
     how much of the link was used meanwhile.
 
-    250 messages of 1,000 bytes a second, on a link for about 190, to each peer where each gets a
-    copy of its own.
+    500 messages of 1,000 bytes a second, on a link for about 190, to each peer where each gets a
+    copy of its own. It is so many more that the delay grows by more than a busy machine adds to it.
     """
     kbit = KBIT if way.kind == "multicast" else 2 * KBIT
     network.limit("a", kbit)
@@ -147,5 +147,5 @@ def test_with_purging_the_delay_stays_bounded_when_bandwidth_is_short(
     assert statistics.median(last) > 2 * statistics.median(first)
     assert statistics.median(purged[-len(purged) // 4 :]) < statistics.median(last) / 2
     # No more than the link has, but for what the sockets and the bucket hold.
-    assert 0.5 < plain_share < 1.3
-    assert 0.5 < purged_share < 1.3
+    assert max(plain_share, purged_share) < 1.3
+    assert purged_share > plain_share / 2

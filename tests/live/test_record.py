@@ -23,7 +23,7 @@ NAMES = ["a", "b"]
 
 
 def take_until(group: Group, payload: bytes) -> None:
-    while group.receive(timeout=20).payload != payload:
+    while group.receive(timeout=60).payload != payload:
         pass
 
 
@@ -32,7 +32,7 @@ def exchange(group: dict[str, Group], count: int = 100) -> None:
     for number in range(count):
         group["a"].send(b"%d" % number, replaces=f"k{number % 5}")
     group["a"].send(b"last")
-    group["a"].drain(20)
+    group["a"].drain(60)
     for one in group.values():
         take_until(one, b"last")
     for one in group.values():

@@ -16,21 +16,21 @@ def obey(group: Group, order: dict[str, Any]) -> Any:
     match order["do"]:
         case "send":
             for text, key in order["messages"]:
-                group.send(text.encode(), replaces=key, timeout=20)
+                group.send(text.encode(), replaces=key, timeout=60)
             return len(order["messages"])
         case "receive":
             got: list[list[Any]] = []
             while len(got) < order["count"]:
-                message = group.receive(timeout=20)
+                message = group.receive(timeout=60)
                 got.append([message.sender, message.seq, message.payload.decode()])
             return got
         case "receive_until":
-            found = [group.receive(timeout=20)]
+            found = [group.receive(timeout=60)]
             while found[-1].payload.decode() != order["text"]:
-                found.append(group.receive(timeout=20))
+                found.append(group.receive(timeout=60))
             return [one.payload.decode() for one in found]
         case "drain":
-            return group.drain(20)
+            return group.drain(60)
         case "stats":
             return group.stats()
         case "view":
@@ -38,7 +38,7 @@ def obey(group: Group, order: dict[str, Any]) -> Any:
         case "keys":
             return [one._asdict() for one in group.keys()]  # noqa: SIM118  (no dictionary)
         case "leave":
-            return group.leave(order.get("drain_s", 10))
+            return group.leave(order.get("drain_s", 60))
     raise AssertionError(order)
 
 

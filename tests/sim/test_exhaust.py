@@ -146,7 +146,7 @@ def test_a_found_run_is_the_same_every_time() -> None:
 
 
 def test_when_the_time_is_up_the_search_says_that_it_is_not_complete() -> None:
-    outcome = exhaust(Scope(M1_M2_M3, ticks=3), seconds=0.2)
+    outcome = exhaust(Scope(M1_M2_M3, ticks=3), seconds=0.5)
     assert not outcome.complete
     assert outcome.states > 0
     assert not outcome.violations

@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.sim import mutants
-from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim import hunts
+from tests.sim.mutants import MUTANTS, Mutant, Patch
 
 SOURCE = Path(__file__).parents[2] / "src" / "semcast"
 Hunted = Callable[[Mutant], "subprocess.CompletedProcess[str]"]
@@ -27,11 +27,11 @@ def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
     for patch in mutant.patches:
         patch.apply(package)
     return subprocess.run(
-        [sys.executable, mutants.__file__, mutant.hunt, str(mutant.first)],
+        [sys.executable, hunts.__file__, mutant.hunt, str(mutant.first), str(mutant.hunt_max)],
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
 
@@ -50,7 +50,7 @@ def hunted(tmp_path_factory: pytest.TempPathFactory) -> Hunted:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_broken_variant_is_caught(mutant: Mutant, hunted: Hunted) -> None:
     found = hunted(mutant)
-    assert found.returncode == mutants.CAUGHT, found.stdout + found.stderr
+    assert found.returncode == hunts.CAUGHT, found.stdout + found.stderr
     assert "Traceback" not in found.stderr, found.stderr
 
 
@@ -62,9 +62,10 @@ def test_without_the_guard_it_is_the_run_of_m1_m2_m3_that_is_caught(hunted: Hunt
 def test_a_patch_that_finds_nothing_to_change_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text("unchanged")
     with pytest.raises(LookupError, match="0 times"):
-        mutants.Patch("file.py", "gone", "new").apply(tmp_path)
+        Patch("file.py", "gone", "new").apply(tmp_path)
 
 
 def test_without_any_change_nothing_is_caught(tmp_path: Path) -> None:
     """What catches the mutants says nothing of the code as it is."""
-    assert hunt(Mutant("unchanged", "exhaust", ()), tmp_path).returncode == mutants.SURVIVED
+    unchanged = Mutant("unchanged", "exhaust", (), bound=200)
+    assert hunt(unchanged, tmp_path).returncode == hunts.SURVIVED
