@@ -12,7 +12,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from zlib import crc32
 
 
 def atheris_or_exit() -> ModuleType:
@@ -40,11 +39,11 @@ with ATHERIS.instrument_imports(include=["semcast"]):
         Tree,
         Vector,
     )
-    from semcast.wire.header import CRC_BYTES, HEADER_BYTES, decode_header
+    from semcast.wire.header import CHECK_BYTES, HEADER_BYTES, decode_header
     from semcast.wire.keys import UNSEALED
     from semcast.wire.limits import PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN, Limits
     from semcast.wire.message import Message
-    from semcast.wire.seal import Opener, Sealer
+    from semcast.wire.seal import Opener, Sealer, checksum
 
 GOLDEN = Path(__file__).parent / "wire" / "golden"
 OUT = Path(__file__).parent.parent / "build" / "fuzz"
@@ -61,10 +60,10 @@ PARTIALS_MAX, PARTIALS_BYTES_MAX = 2, 2_000
 def one_input(data: bytes) -> None:
     """Whatever these bytes are: a datagram, its frames, or a message that came in fragments."""
     check_datagram(data)
-    if len(data) >= HEADER_BYTES + CRC_BYTES:
-        # As it is, and with the CRC that it should have: no fuzzer guesses one.
-        body = data[:-CRC_BYTES]
-        check_datagram(body + crc32(body).to_bytes(CRC_BYTES, "little"))
+    if len(data) >= HEADER_BYTES + CHECK_BYTES:
+        # As it is, and with the checksum that it should have: no fuzzer guesses one.
+        body = data[:-CHECK_BYTES]
+        check_datagram(body + checksum(body))
     check_frames(data, SOURCE)
     check_whole(data)
 

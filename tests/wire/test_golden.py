@@ -24,7 +24,7 @@ from semcast.wire.frames import (
     Tree,
     Vector,
 )
-from semcast.wire.header import CRC_BYTES, HEADER_BYTES
+from semcast.wire.header import CHECK_BYTES, HEADER_BYTES
 from semcast.wire.keys import UNSEALED
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
@@ -137,7 +137,7 @@ def test_a_datagram_cut_short_on_the_way_is_refused_in_one_clear_line(size: int)
 
 def test_a_datagram_whose_frames_were_cut_short_before_sealing_is_refused_too() -> None:
     """An authentic datagram of a sender with a bug: the seal is right, the frames are not."""
-    frames = golden("frames_datagram")[HEADER_BYTES:-CRC_BYTES]
+    frames = golden("frames_datagram")[HEADER_BYTES:-CHECK_BYTES]
     between = {0, 4 + 35, len(frames)}
     for size in range(len(frames) + 1):
         datagram = Sealer(GROUP, SOURCE, UNSEALED).seal(frames[:size])

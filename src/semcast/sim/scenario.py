@@ -63,7 +63,7 @@ class Protocol(Settings):
     join_delay_ms: Milliseconds = 1000.0
     bandwidth_bytes_s: Annotated[int, Between(0, 1 << 40)] = 0
     path_mtu_bytes: Annotated[int, Between(576, 65_535)] = 1400
-    # Whether datagrams are encrypted, as in the live world, or only checked by a CRC.
+    # Whether datagrams are encrypted, as in the live world, or only have a checksum.
     sealed: bool = False
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ All integers are little-endian.
         20      8  incarnation
         28      8  packet number, from 1, strictly increasing within a source
         36      …  frames; ciphertext when sealed
-       end     16  AEAD tag, or 4 bytes of CRC-32 over everything before when plain
+       end     16  AEAD tag, or 4 bytes of checksum over everything before when plain
 """
 
 from typing import Final, final
@@ -35,7 +35,7 @@ HEADER_BYTES: Final = 36
 # key; a source's key is derived from these bytes without the version (see seal.py).
 SOURCE_BYTES: Final = 28
 TAG_BYTES: Final = 16
-CRC_BYTES: Final = 4
+CHECK_BYTES: Final = 4
 # The largest UDP payload over IPv4; nothing longer can have come off a socket.
 DATAGRAM_BYTES_MAX: Final = 65_507
 
@@ -44,8 +44,8 @@ PACKET_MAX: Final = (1 << 62) - 1
 
 
 def trailer_bytes(suite: int) -> int:
-    """How many bytes follow the frames: a tag, or the CRC of a plain datagram."""
-    return CRC_BYTES if suite == PLAIN else TAG_BYTES
+    """How many bytes follow the frames: a tag, or the checksum of a plain datagram."""
+    return CHECK_BYTES if suite == PLAIN else TAG_BYTES
 
 
 @final

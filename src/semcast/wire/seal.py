@@ -15,7 +15,6 @@ claim. The whole header is associated data. See docs/design/sealing.md.
 """
 
 from typing import Final, TypeAlias, final
-from zlib import crc32
 
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
@@ -25,7 +24,7 @@ from semcast.ids import ID_MAX, Source
 from semcast.wire.header import (
     AES_256_GCM,
     CHACHA20_POLY1305,
-    CRC_BYTES,
+    CHECK_BYTES,
     DATAGRAM_BYTES_MAX,
     HEADER_BYTES,
     PACKET_MAX,
@@ -55,6 +54,10 @@ _CIPHERS: Final[dict[int, type[Cipher]]] = {
     CHACHA20_POLY1305: ChaCha20Poly1305,
 }
 _NONCE_PAD: Final = bytes(4)
+# Of plain datagrams: the first bytes of AES-256-GMAC under a key that everybody knows. It finds
+# accidents, as a CRC would, in a sixth of the time for large datagrams; it stops nobody.
+_CHECKER: Final = AESGCM(bytes(32))
+_CHECK_NONCE: Final = bytes(12)
 
 # What one key may seal, in 16-byte blocks: 4 PiB, more than a year at 1 Gbit/s. An attacker's
 # advantage against AES-GCM is about blocks²/2^129, here 2^-33; for comparison, SP 800-38D §8
@@ -87,6 +90,11 @@ REFUSALS: Final = (
 def _cipher(keys: Keyring, key_id: int, suite: int, header: bytes) -> Cipher:
     """The cipher of the source that `header` names. INV-NONCE rests on every byte of the info."""
     return _CIPHERS[suite](keys.secret(key_id).derive(header[1:SOURCE_BYTES]))
+
+
+def checksum(body: bytes | memoryview) -> bytes:
+    """What a plain datagram ends with: a checksum of all before it."""
+    return _CHECKER.encrypt(_CHECK_NONCE, b"", body)[:CHECK_BYTES]
 
 
 @final
@@ -158,8 +166,8 @@ class Sealer:
         number = packet.to_bytes(8, "little")
         header = self._prefix + number
         if self._cipher is None:
-            check = crc32(frames, crc32(header))
-            return b"".join((header, frames, check.to_bytes(CRC_BYTES, "little")))
+            body = header + frames
+            return body + checksum(body)
         self._key_blocks = key_blocks
         return header + self._cipher.encrypt(_NONCE_PAD + number, frames, header)
 
@@ -296,10 +304,12 @@ class Opener:
             raise self._refuse(verdict, self._guard.refusal(verdict, header.source, header.packet))
 
     def _open_plain(self, datagram: bytes) -> bytes:
-        body = memoryview(datagram)[:-CRC_BYTES]  # datagrams may be large: look, do not copy
-        if crc32(body) != int.from_bytes(datagram[-CRC_BYTES:], "little"):
-            raise self._refuse(TAG, SealError("plain datagram altered on the way (CRC-32)"))
-        return datagram[HEADER_BYTES:-CRC_BYTES]
+        body = memoryview(datagram)[:-CHECK_BYTES]  # datagrams may be large: look, do not copy
+        if checksum(body) != datagram[-CHECK_BYTES:]:
+            raise self._refuse(
+                TAG, SealError(f"plain datagram of {len(datagram)} bytes altered on the way")
+            )
+        return datagram[HEADER_BYTES:-CHECK_BYTES]
 
     def _open_sealed(self, ring: Keyring, header: Header, datagram: bytes) -> bytes:
         if ring.version != self._ring_version:
