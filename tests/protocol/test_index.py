@@ -67,11 +67,10 @@ class IndexMachine(RuleBasedStateMachine):
             assert found > max(self.model, default=0)
 
     @precondition(lambda self: self.model)
-    @rule(back=st.integers(0, 400) | st.integers(0, 1 << 61), below=st.integers(0, 3))
-    def nearest(self, back: int, below: int) -> None:
+    @rule(back=st.integers(0, 400) | st.integers(0, 1 << 61))
+    def nearest(self, back: int) -> None:
         seq = max(1, self.newest - back)
-        oldest = max(0, min(self.model) - below)
-        found = self.index.nearest(seq, oldest, self.newest)
+        found = self.index.nearest(seq, self.newest)
         later = [held for held in self.model if held >= seq]
         assert found == min(later) if later else found > max(self.model)
 
@@ -113,6 +112,16 @@ def test_a_gap_of_any_size_is_leapt_over(gap: int) -> None:
         walked.append(index.following(walked[-1] + 1))
     assert walked == held
     assert index.following(held[-1] + 1) > held[-1]
+
+
+def test_what_comes_after_the_newest_is_in_no_gap() -> None:
+    index = SeqIndex()
+    for seq in range(1, 11):
+        index.put(seq, seq)
+    index.remove(10)
+    assert index.nearest(10, 10) > 10
+    index.put(11, 11)
+    assert index.nearest(10, 11) == 11
 
 
 def test_the_ring_follows_what_is_held_not_how_far_it_is_apart() -> None:

@@ -40,15 +40,16 @@ def test_in_a_gap_before_all_that_waits() -> None:
 
 @pytest.mark.parametrize("gaps", [1, 2, 5])
 def test_in_gaps_of_any_size_that_are_repaired_side_by_side(gaps: int) -> None:
-    """One message waits between gap and gap; the first rounds look for the ends of the gaps."""
+    """As many wait between gap and gap as are lost; the first rounds look for the gaps' ends."""
 
     def late(size: int) -> Step:
-        buffer = PurgingBuffer(BufferConfig(NUMBERS))
-        for gap in range(gaps + 1):
-            buffer.insert(plain(1 + gap * size, 0))
-        return lambda seq: buffer.insert(plain(1 + seq % gaps * size + seq // gaps, 0))
+        buffer = PurgingBuffer(BufferConfig(gaps * size + NUMBERS))
+        for gap in range(1, gaps + 1):
+            for at in range(size):
+                buffer.insert(plain(2 * gap * size + at, 0))
+        return lambda seq: buffer.insert(plain((2 * (seq % gaps) + 1) * size + seq // gaps, 0))
 
-    assert_no_dearer(late(NUMBERS), late(DEEP // 2), gaps)
+    assert_no_dearer(late(NUMBERS), late(4 * NUMBERS), gaps)
 
 
 def test_in_a_gap_that_the_ring_has_left_behind() -> None:
@@ -110,6 +111,16 @@ def test_what_the_guard_does_not_allow_is_not_compared() -> None:
         return again_and_again(buffer)
 
     assert_no_dearer(late(SHALLOW), late(DEEP), 1)
+
+
+def test_a_wide_bitmap_covers_as_soon_as_the_guard_allows_it() -> None:
+    """Also before the buffer is told."""
+    guard = SafeUpTo()
+    buffer = PurgingBuffer(BufferConfig(), guard=guard)
+    buffer.insert(over(200, 100))
+    guard.advance(A, 200)
+    assert buffer.insert(plain(99)) is Verdict.STORED
+    assert buffer.insert(plain(100)) is Verdict.OBSOLETE
 
 
 def test_covers_are_not_tried_again_because_an_unmarked_message_came_late() -> None:

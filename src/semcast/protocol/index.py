@@ -59,11 +59,11 @@ class SeqIndex:
             seq += 1
         return seq
 
-    def nearest(self, seq: i64, oldest: i64, newest: i64) -> i64:
-        """As `following`, when nothing is held before `oldest` or after `newest`. It remembers
-        gaps, so that the next look into one costs nothing.
+    def nearest(self, seq: i64, newest: i64) -> i64:
+        """As `following`, when nothing newer than `newest` ever was. It remembers gaps, so that the
+        next look into one costs nothing.
         """
-        found = self.following(max(self._gaps.beyond(seq), oldest))
+        found = self.following(self._gaps.beyond(seq))
         # What comes after `newest` is not told to the gaps.
         end = min(found, newest + 1)
         if end > seq:

@@ -38,7 +38,7 @@ class Lane:
 
     def nearest(self, seq: i64) -> i64:
         """The first held number from a late one on, or one that is not held if there is none."""
-        return self.index.nearest(seq, self.oldest, self.newest)
+        return self.index.nearest(seq, self.newest)
 
 
 @final
