@@ -90,15 +90,46 @@ def insert_purge_ns(depth: int, messages: int) -> float:
     return (time.perf_counter_ns() - started) / messages
 
 
+def late_ns(depth: int, messages: int) -> float:
+    """Insert what was lost in front of `depth` unmarked messages that wait: one loss, repaired."""
+    source = Source(1, 1)
+    buffer = PurgingBuffer(BufferConfig(messages_max=depth + messages))
+    for seq in range(messages + 1, messages + depth + 1):
+        buffer.insert(Message(source, seq, b""))
+    batch = [Message(source, seq, b"") for seq in range(1, messages + 1)]
+    started = time.perf_counter_ns()
+    buffer.insert_many(batch)
+    return (time.perf_counter_ns() - started) / messages
+
+
+def by_key_ns(messages: int, taken_of_10: int) -> float:
+    """Insert and take with `order="key"`; a slow reader takes only so many of 10."""
+    source = Source(1, 1)
+    buffer = PurgingBuffer(BufferConfig(in_place=True))
+    tagger = Tagger()
+    batch = [
+        Message(source, seq, key, len(key), tagger.tag_key(seq, key))
+        for seq, key in enumerate(keys(messages), 1)
+    ]
+    started = time.perf_counter_ns()
+    for at in range(0, messages, 10):
+        buffer.insert_many(batch[at : at + 10])
+        buffer.take_many(taken_of_10)
+    return (time.perf_counter_ns() - started) / messages
+
+
 def main() -> None:
     messages = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    send, receive, shallow, deep = [], [], [], []
+    send, receive, shallow, deep, late, slow, quick = [], [], [], [], [], [], []
     for _ in range(5):
         datagrams: list[bytes] = []
         send.append(send_ns(messages, datagrams))
         receive.append(receive_ns(messages, datagrams))
         shallow.append(insert_purge_ns(40, messages))
         deep.append(insert_purge_ns(100_000, messages))
+        late.append(late_ns(30_000, messages // 100))
+        slow.append(by_key_ns(messages, 1))
+        quick.append(by_key_ns(messages, 10))
     build = "interpreted" if str(semcast.ids.__file__).endswith(".py") else "compiled"
     print(
         json.dumps(
@@ -108,6 +139,9 @@ def main() -> None:
                 "receive_ns": min(receive),
                 "insert_purge_40_ns": min(shallow),
                 "insert_purge_100000_ns": min(deep),
+                "late_30000_ns": min(late),
+                "by_key_slow_ns": min(slow),
+                "by_key_quick_ns": min(quick),
             }
         )
     )
