@@ -63,7 +63,8 @@ class Pump:
         self._leading = False
         # When somebody else than the engine's thread last read the sockets, or could have.
         self._led_ns: i64 = -FOREVER
-        self._turned_ns: i64 = -FOREVER
+        # When anybody did.
+        self._read_ns: i64 = -FOREVER
         # When whoever waits last stopped waiting, and whether it was soon back.
         self._left_ns: i64 = -FOREVER
         self._soon_back = False
@@ -113,11 +114,11 @@ class Pump:
             self._tell()
 
     def attend(self, now_ns: i64, patience_ns: i64) -> None:
-        """It takes turns itself, unless the last was so recent: two threads would only be in each
-        other's way.
+        """It takes turns itself, unless the sockets were read so recently: two threads would only
+        be in each other's way.
         """
         if self.on_ready is None:
-            if now_ns - self._turned_ns > patience_ns and not self._leading:
+            if now_ns - self._read_ns > patience_ns and not self._leading:
                 self._turn(now_ns, None)
                 if self._followers:
                     self._wake_followers()
@@ -208,6 +209,7 @@ class Pump:
 
     def _read_in(self, now_ns: i64, ready: list[int] | None) -> None:
         """Read the sockets that are ready, or all."""
+        self._read_ns = now_ns
         if ready is None or len(ready) > 0:
             datagrams: i64 = self._session.on_readable(now_ns, ready)
             if datagrams > 0:
@@ -222,7 +224,6 @@ class Pump:
         session.flush(now_ns)
         self._owing = False
         self._burst.flushed(now_ns)
-        self._turned_ns = now_ns
         if now_ns >= self._on_turn_ns and self.on_turn is not None:
             self._on_turn_ns = now_ns + self.on_turn_period_ns
             self.on_turn(now_ns)
