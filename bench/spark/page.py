@@ -172,11 +172,11 @@ def _whole_commands(results: Results) -> list[Measured]:
     for one in results.spark:
         jobs.setdefault((one.group, one.rows), set()).add(one.line.job)
     whole = []
-    for one in totals(results.spark):
-        mine = [names for (group, _), names in jobs.items() if group == one["group"]]
+    for total in totals(results.spark):
+        mine = [names for (group, _), names in jobs.items() if group == total["group"]]
         if all(names == mine[0] for names in mine):
-            line = Line("**all of it**", seconds=one["seconds"], processor_s=one["processor_s"])
-            whole.append(Measured(one["group"], one["rows"], line))
+            line = Line("**all of it**", seconds=total["seconds"], processor_s=total["processor_s"])
+            whole.append(Measured(total["group"], total["rows"], line))
     return whole
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, read_journal, write_journal
-from semcast.journal.stream import StreamWriter
+from semcast.journal.stream import StreamWriter, read_stream
 from semcast.pipeline.ingest import journals
 from semcast.pipeline.ingest.ingested import as_rows, read_trace_rows
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
@@ -282,7 +282,7 @@ def test_a_life_that_ends_while_it_is_taken_is_taken_whole(
     writer = StreamWriter(source, Header(run="live", members=("p1.1",), node="p1.1"))
     writer.write(journal("live").events)
     found = journal_files(source)
-    then = journals.read_stream
+    then = read_stream
 
     def finished_before(path: Path) -> object:
         writer.finish(left_out=2)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from semcast.errors import InputError
 from semcast.journal.schema import NEVER_NULL
 from semcast.journal.stream import finished, require_stream
+from semcast.pipeline.progress import run_job
 
 FOLDER: Final = ".ingested"
 # What became of a stream: where it is now, and what is wrong with it.
@@ -38,7 +39,8 @@ def as_parquet(spark: SparkSession, journal: Path, streams: list[Path]) -> tuple
     missing = [(str(one), str(to)) for one, to in targets.items() if not to.exists()]
     if missing:
         tasks = spark.createDataFrame(missing, "source string, target string")
-        for row in convert(tasks.repartition(min(len(missing), _TASKS_MAX))).collect():
+        made = convert(tasks.repartition(min(len(missing), _TASKS_MAX)))
+        for row in run_job(spark, "logs of lives", made.collect):
             if row.fault:
                 _require_unfinished(Path(row.source))
                 raise InputError(f"{row.source}: {row.fault}")

@@ -7,6 +7,7 @@ eight seconds, as the cells before took, or one cell for each core if that is mo
 cells for a second, because a task costs some time of its own.
 """
 
+import math
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -115,7 +116,7 @@ def run_cells(
     """
     if cells:
         chunks = _Chunks(spark, cells, store, journals, watch)
-        run_job(spark, f"{len(cells)} cells", chunks.run)
+        run_job(spark, f"{len(cells)} cells", chunks.run, tasks_to_come=chunks.tasks_to_come)
 
 
 class _Chunks:
@@ -155,6 +156,11 @@ class _Chunks:
             thread.join()
         if self._error is not None:
             raise self._error
+
+    def tasks_to_come(self) -> int:
+        """How many tasks the cells will make that nobody has taken yet."""
+        left = len(self._cells) - self._taken
+        return math.ceil(left / task_sizes(self._cell_s, left, self._cores)[0])
 
     def _work(self) -> None:
         try:
