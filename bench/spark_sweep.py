@@ -2,8 +2,10 @@
 
 The same cells, of a second and more each, run in a pool of as many processes as there are cores
 and as a sweep on Spark with its results in Parquet, in turns. Every row must be the same in both.
-The best of the rounds counts; Spark's session and its first Python processes are started before
-and timed on their own. JSON goes to standard output, a table to standard error.
+The best of the rounds counts. Processes are started and have run a few cells before the clock
+starts, in both; how long Spark's session took is told on its own. There are as many cells for each
+core, so that none has one more than another. JSON goes to standard output, a table to standard
+error.
 """
 
 import argparse
@@ -31,14 +33,19 @@ OVERHEAD_MAX = 0.15
 
 def cells(count: int, duration_s: float) -> list[Cell]:
     """So many cells of about the same length."""
-    points = points_of(SCENARIO, f"delay_ms=15,20 duration_s={duration_s:g} warm_up_s=1")[1]
-    return cells_of(points, range(1, count // 2 + 1))
+    points = points_of(SCENARIO, f"duration_s={duration_s:g} warm_up_s=1")[1]
+    return cells_of(points, range(1, count + 1))
+
+
+def warm_up(cores: int) -> list[Cell]:
+    """A few short ones for each core."""
+    return cells(4 * cores, 1.5)
 
 
 def timed_pool(wanted: list[Cell], cores: int) -> tuple[float, dict[str, object], float]:
     """Seconds, a measure by cell, and the mean time of a cell."""
     with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
-        list(pool.map(abs, range(cores)))
+        list(pool.map(simulate, warm_up(cores)))
         started_s = time.perf_counter()
         rows = list(pool.map(simulate, wanted))
         took_s = time.perf_counter() - started_s
@@ -61,15 +68,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Time a sweep on Spark against a process pool.")
     parser.add_argument("--cells", type=int, default=32)
     parser.add_argument("--duration-s", type=float, default=1_200.0, help="virtual, of each cell")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     cores = os.cpu_count() or 1
-    wanted = cells(options.cells, options.duration_s)
+    wanted = cells(max(1, round(options.cells / cores)) * cores, options.duration_s)
     # Before the JVM is there: a forked pool must not inherit its threads.
     rounds = [timed_pool(wanted, cores)]
     started_s = time.perf_counter()
     spark = open_session("bench", f"local[{cores}]")
-    timed_spark(spark, cells(2 * cores, 1.5))
+    timed_spark(spark, warm_up(cores))
     start_s = time.perf_counter() - started_s
     sparks = []
     for at in range(options.rounds):

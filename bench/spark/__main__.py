@@ -2,6 +2,7 @@
 
     python -m bench.spark --rows 10,50,100 --json spark.json --markdown docs/pipeline/sizing.md
     python -m bench.spark --rows 5 --only verify,latency --data DIR
+    python -m bench.spark --only sweep --add spark.json --markdown docs/pipeline/sizing.md
 
 Tables and progress go to stderr, JSON to stdout.
 """
@@ -21,6 +22,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from bench.spark import environment
+from bench.spark.before import read_before, with_before
 from bench.spark.jobs import JOBS
 from bench.spark.page import markdown, write_page
 from bench.spark.run import DUCKDB, SWEEP, Plan, Results, duckdb_reason, run
@@ -46,12 +48,14 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, help="keep the data here, and use again what is there")
     add("--seconds-max", type=float, help="leave out what does not fit into this time, and say so")
     add("--json", type=Path, help="save the JSON here too")
+    add("--add", type=Path, help="put the results in this JSON, of an earlier run, to the new ones")
     add("--markdown", type=Path, help="write the tables of docs/pipeline/sizing.md there")
     add("--no-duckdb", action="store_true", help="ask Spark only, and install nothing")
     chosen = parser.parse_args(words)
     try:
         chosen.sizes = _sizes(chosen.rows)
         chosen.jobs = _jobs(chosen.only)
+        chosen.before = read_before(chosen.add) if chosen.add else None
     except ValueError as error:
         parser.error(str(error))
     if not 1 <= chosen.cores <= (os.cpu_count() or 1):
@@ -153,6 +157,10 @@ def main(words: list[str] | None = None) -> int:
         except (SemcastError, OSError) as error:
             print(f"bench.spark: {error}", file=sys.stderr)
             return 1
+    if chosen.before:
+        results = with_before(results, chosen.before)
+        load_before = chosen.before["machine"]["load_before"]
+        about["machine"]["load_before"] = max(about["machine"]["load_before"], load_before)
     show(console, plan, results)
     text = json.dumps(as_object(plan, results, about), indent=2)
     print(text)

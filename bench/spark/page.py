@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.spark.run import Plan, Results
-from bench.spark.show import growth, spark_ratio, spark_seconds, totals
+from bench.spark.meter import Line
+from bench.spark.run import Measured, Plan, Results
+from bench.spark.show import growth, rate, spark_ratio, spark_seconds, totals
 from bench.spark.worker import START
 
 BEGIN: Final = "<!-- measured: begin (written by python -m bench.spark --markdown) -->"
@@ -30,15 +31,16 @@ def write_page(path: Path, text: str) -> None:
 
 def markdown(plan: Plan, results: Results, about: dict[str, Any]) -> str:
     """All tables, with a sentence on where they come from."""
-    parts = [_where(plan, results, about), _jobs(plan, results), _wholes(plan, results)]
+    parts = [_where(plan, results, about), _jobs(results), _wholes(results)]
     if results.duckdb:
         parts += ["### Beside DuckDB", _duckdb(results)]
-    if len({one.rows for one in results.spark}) > 1:
+    if len(_sizes(results)) > 1:
         parts += ["### Time against rows", _growth(results)]
     if results.sweep:
         parts += ["### A sweep", _sweep(results.sweep)]
-    if results.left_out:
-        parts.append("Left out: " + "; ".join(results.left_out) + ".")
+    left_out = [*results.left_out, *_gaps(results)]
+    if left_out:
+        parts.append("Left out: " + "; ".join(left_out) + ".")
     return "\n\n".join(parts)
 
 
@@ -74,7 +76,7 @@ def _where(plan: Plan, results: Results, about: dict[str, Any]) -> str:
     )
 
 
-def _jobs(plan: Plan, results: Results) -> str:
+def _jobs(results: Results) -> str:
     """Every job at the largest size; the seconds of the other sizes beside it."""
     sizes = _sizes(results)
     if not sizes:
@@ -96,7 +98,7 @@ def _jobs(plan: Plan, results: Results) -> str:
                 f"shared: {job}" if line.shared else job,
                 *("" if one is None else f"{one.seconds:.1f}" for one in there),
                 f"{line.processor_s:.0f}",
-                f"{size / max(line.seconds, 1e-9) / plan.cores:,.0f}",
+                f"{rate(size, line.processor_s):,.0f}",
                 f"{line.peak.jvm_bytes / _GB:.1f}",
                 f"{line.peak.python_bytes / _GB:.1f}",
             ]
@@ -109,20 +111,20 @@ def _millions(rows: int) -> str:
     return f"{rows / 1e6:.3g} million"
 
 
-def _wholes(plan: Plan, results: Results) -> str:
+def _wholes(results: Results) -> str:
     rows = [
         [
             f"**{one['group']}**",
             f"{one['rows']:,}",
             f"{one['seconds']:.0f}",
             f"{one['processor_s']:.0f}",
-            f"{one['seconds'] * plan.cores / one['rows'] * 1e6:.1f}",
+            f"{one['processor_s'] / one['rows'] * 1e6:.1f}",
             f"{one['peak_jvm_bytes'] / _GB:.1f}",
             f"{one['peak_python_bytes'] / _GB:.1f}",
         ]
         for one in totals(results.spark)
     ]
-    heading = ["all of", "rows", "s", "processor s", "t: core-s per million rows"]
+    heading = ["all of", "rows", "s", "processor s", "t: processor s per million rows"]
     return _table([*heading, "JVM, GB", "Python, GB"], rows)
 
 
@@ -143,11 +145,51 @@ def _duckdb(results: Results) -> str:
 
 
 def _growth(results: Results) -> str:
-    rows = [
-        [one["group"], one["job"], f"{one['rows']:,}", f"{one['per_row_ratio']:.2f}"]
-        for one in growth(results.spark)
+    """Each command as a whole, and each of its jobs; two columns for each size but the first."""
+    grown = growth([*_whole_commands(results), *results.spark])
+    sizes = _sizes(results)[1:]
+    known = {(one["group"], one["job"], _asked(one["rows"])): one for one in grown}
+    groups = list(dict.fromkeys(one.group for one in results.spark))
+    names = dict.fromkeys((one["group"], one["job"]) for one in grown)
+    rows = []
+    for group, job in sorted(names, key=lambda name: groups.index(name[0])):
+        there = [known.get((group, job, size)) for size in sizes]
+        ratios = [
+            "" if one is None else f"{one[name]:.2f}"
+            for one in there
+            for name in ("per_row_ratio", "processor_per_row_ratio")
+        ]
+        rows.append([group, job, *ratios])
+    heading = [
+        f"{_millions(size)}, {what}" for size in sizes for what in ("time", "processor time")
     ]
-    return _table(["command", "job", "rows", "time per row, smallest size = 1"], rows)
+    return _table(["command", "job", *heading], rows)
+
+
+def _whole_commands(results: Results) -> list[Measured]:
+    """All jobs of a command as one, where every size has the same jobs."""
+    jobs: dict[tuple[str, int], set[str]] = {}
+    for one in results.spark:
+        jobs.setdefault((one.group, one.rows), set()).add(one.line.job)
+    whole = []
+    for total in totals(results.spark):
+        mine = [names for (group, _), names in jobs.items() if group == total["group"]]
+        if all(names == mine[0] for names in mine):
+            line = Line("**all of it**", seconds=total["seconds"], processor_s=total["processor_s"])
+            whole.append(Measured(total["group"], total["rows"], line))
+    return whole
+
+
+def _gaps(results: Results) -> list[str]:
+    """What was measured at one size and not at another."""
+    sizes = _sizes(results)
+    there = {(one.group, one.line.job, _asked(one.rows)) for one in results.spark}
+    return [
+        f"{job} at {_millions(size)}"
+        for group, job in dict.fromkeys((group, job) for group, job, _ in sorted(there))
+        for size in sizes
+        if (group, job, size) not in there
+    ]
 
 
 def _sweep(found: dict[str, Any]) -> str:

@@ -26,21 +26,32 @@ def spark_seconds(asked: Asked, spark: Sequence[Measured]) -> float | None:
 
 
 def growth(spark: Sequence[Measured]) -> list[dict[str, Any]]:
-    """By job and size: time per row, against that of the smallest size; 1 is linear."""
+    """By job and size: time per row, and processor time per row, against those of the smallest
+    size; 1 is linear.
+    """
     found = []
-    smallest: dict[tuple[str, str], float] = {}
+    smallest: dict[tuple[str, str], Measured] = {}
     for one in sorted(spark, key=lambda one: one.rows):
         if one.line.job == START:
             continue
-        name, per_row_s = (one.group, one.line.job), one.line.seconds / one.rows
-        if name in smallest:
-            ratio = per_row_s / smallest[name]
+        first = smallest.setdefault((one.group, one.line.job), one)
+        if first is not one:
             found.append(
-                {"group": one.group, "job": one.line.job, "rows": one.rows, "per_row_ratio": ratio}
+                {
+                    "group": one.group,
+                    "job": one.line.job,
+                    "rows": one.rows,
+                    "per_row_ratio": _grown(one, first, one.line.seconds, first.line.seconds),
+                    "processor_per_row_ratio": _grown(
+                        one, first, one.line.processor_s, first.line.processor_s
+                    ),
+                }
             )
-        else:
-            smallest[name] = per_row_s
     return found
+
+
+def _grown(one: Measured, first: Measured, value_s: float, first_s: float) -> float:
+    return (value_s / one.rows) / max(first_s / first.rows, 1e-12)
 
 
 def totals(spark: Sequence[Measured]) -> list[dict[str, Any]]:
@@ -75,7 +86,7 @@ def as_object(plan: Plan, results: Results, about: dict[str, Any]) -> dict[str, 
                 "rows": one.rows,
                 "seconds": one.line.seconds,
                 "processor_s": one.line.processor_s,
-                "rows_per_s_per_core": _rate(one, plan.cores),
+                "rows_per_s_per_core": rate(one.rows, one.line.processor_s),
                 "peak_jvm_bytes": one.line.peak.jvm_bytes,
                 "peak_python_bytes": one.line.peak.python_bytes,
                 "found": one.line.found,
@@ -101,8 +112,9 @@ def as_object(plan: Plan, results: Results, about: dict[str, Any]) -> dict[str, 
     }
 
 
-def _rate(one: Measured, cores: int) -> float:
-    return one.rows / max(one.line.seconds, 1e-9) / cores
+def rate(rows: int, processor_s: float) -> float:
+    """Rows for each second that one core was busy with them."""
+    return rows / max(processor_s, 1e-2)  # what is counted in hundredths
 
 
 def spark_ratio(asked: Asked, spark: Sequence[Measured]) -> float | None:
@@ -121,11 +133,11 @@ def show(console: Console, plan: Plan, results: Results) -> None:
     grown = growth(results.spark)
     if grown:
         table = _table("Time per row, against the smallest size (1: linear)", "group", "job")
-        for name in ("rows", "ratio"):
+        for name in ("rows", "time", "processor time"):
             table.add_column(name, justify="right")
         for one in grown:
-            ratio = f"{one['per_row_ratio']:.2f}"
-            table.add_row(one["group"], one["job"], f"{one['rows']:,}", ratio)
+            ratios = (f"{one[name]:.2f}" for name in ("per_row_ratio", "processor_per_row_ratio"))
+            table.add_row(one["group"], one["job"], f"{one['rows']:,}", *ratios)
         console.print(table)
     if results.sweep:
         found = results.sweep
@@ -160,7 +172,7 @@ def _print_spark(console: Console, plan: Plan, some: list[Measured]) -> None:
             f"shared: {line.job}" if line.shared else line.job,
             f"{line.seconds:.2f}",
             f"{line.processor_s:.2f}",
-            "" if line.job == START else f"{_rate(one, plan.cores):,.0f}",
+            "" if line.job == START else f"{rate(rows, line.processor_s):,.0f}",
             f"{line.peak.jvm_bytes / _GB:.2f}",
             f"{line.peak.python_bytes / _GB:.2f}",
             line.found,
@@ -169,7 +181,7 @@ def _print_spark(console: Console, plan: Plan, some: list[Measured]) -> None:
         "all of it",
         f"{total['seconds']:.2f}",
         f"{total['processor_s']:.2f}",
-        f"{rows / max(total['seconds'], 1e-9) / plan.cores:,.0f}",
+        f"{rate(rows, total['processor_s']):,.0f}",
         f"{total['peak_jvm_bytes'] / _GB:.2f}",
         f"{total['peak_python_bytes'] / _GB:.2f}",
         "",

@@ -333,7 +333,8 @@ def test_a_query_that_fails_is_told_in_one_line(data: Data) -> None:
 
 
 def measured(job: str, rows: int, seconds: float, shared: bool = False) -> Measured:
-    return Measured("verify", rows, Line(job, shared, seconds, Peak(1, 2)))
+    line = Line(job, shared, seconds, Peak(1, 2), processor_s=3 * seconds)
+    return Measured("verify", rows, line)
 
 
 def test_figures_are_put_together_as_the_columns_say(tmp_path: Path) -> None:
@@ -351,11 +352,12 @@ def test_figures_are_put_together_as_the_columns_say(tmp_path: Path) -> None:
     assert spark_seconds(results.duckdb[1], results.spark) is None
     (grown,) = growth(results.spark)
     assert (grown["job"], grown["rows"], grown["per_row_ratio"]) == ("FIFO Order", 10_000, 1.5)
+    assert grown["processor_per_row_ratio"] == pytest.approx(1.5)
     assert results.expected_s("verify", 20_000)["FIFO Order"] == 30.0
     plan = Plan([1_000], {}, tmp_path, 2, 1)
     shown = json.loads(json.dumps(as_object(plan, results, {})))
     assert [one["spark_over_duckdb"] for one in shown["duckdb"]] == [2.0, None]
-    assert shown["spark"][1]["rows_per_s_per_core"] == 500.0
+    assert shown["spark"][1]["rows_per_s_per_core"] == pytest.approx(1_000 / 3)
     assert shown["totals"][0]["seconds"] == 13.0
 
 

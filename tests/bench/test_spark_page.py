@@ -1,12 +1,16 @@
 """The tables of the page on sizing: all that was measured, between marks, nothing else touched."""
 
+import json
 from pathlib import Path
 
+import pytest
+from bench.spark.before import read_before, with_before
 from bench.spark.duck import Answer
 from bench.spark.meter import Line, Peak
 from bench.spark.page import BEGIN, END, markdown, write_page
 from bench.spark.queries import QUERIES
 from bench.spark.run import Asked, Measured, Plan, Results
+from bench.spark.show import as_object
 from bench.spark.worker import START
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +40,11 @@ def test_every_job_is_a_row_with_the_seconds_of_each_size() -> None:
     assert START not in text
     assert "The machine had nothing else to do." in text
     assert "### Time against rows" in text
+    assert "| verify | **all of it** | 1.00 | 1.00 |" in text
+    assert "Left out" not in text
     assert "DuckDB" not in text
     (whole,) = (line for line in text.splitlines() if line.startswith("| **verify** | 48,869,320"))
-    # Seconds by cores by millions of rows.
+    # Processor seconds by millions of rows.
     assert float(whole.split("|")[5]) == round((9.774 + 4.887) * 2 / 48.869, 1)
 
 
@@ -52,6 +58,53 @@ def test_a_busy_machine_and_what_was_left_out_are_said() -> None:
     assert "**The machine was busy with other work** (load 7.5" in text
     assert "Left out: sweep: the time is up." in text
     assert "| FIFO Order | 9,773,200 |  | 0.50 |  |" in text
+
+
+def test_growth_has_time_and_processor_time_and_gaps_are_told() -> None:
+    found = results()
+    for one in found.spark:
+        if one.rows > 40e6 and one.line.job == "rest":
+            one.line.processor_s *= 3
+    found.spark.append(Measured("verify", 9_773_200, Line("Integrity", seconds=1.0)))
+    text = markdown(PLAN, found, ABOUT)
+    assert "| command | job | 50 million, time | 50 million, processor time |" in text
+    assert "| verify | rest | 1.00 | 3.00 |" in text
+    # Sums of different jobs would say nothing.
+    assert "all of it" not in text
+    assert "Left out: Integrity at 50 million." in text
+
+
+def test_a_measurement_in_parts_is_put_together(tmp_path: Path) -> None:
+    found = results()
+    query = next(one for one in QUERIES if one.job == "FIFO Order")
+    found.duckdb.append(Asked(query, 9_773_200, Answer(0.5, 7)))
+    found.sweep = {"cells": 4}
+    saved = tmp_path / "before.json"
+    saved.write_text(json.dumps(as_object(PLAN, found, ABOUT)))
+    again = Results([Measured("verify", 9_773_200, Line("rest", seconds=9.0))])
+    again.spark.append(Measured("analyse", 9_773_200, Line("latency", seconds=1.0)))
+    both = with_before(again, read_before(saved))
+    assert [(one.group, one.rows, one.line.job) for one in both.spark] == [
+        ("verify", 9_773_200, START),
+        ("verify", 9_773_200, "survey"),
+        ("verify", 9_773_200, "rest"),
+        ("verify", 48_869_320, START),
+        ("verify", 48_869_320, "survey"),
+        ("verify", 48_869_320, "rest"),
+        ("analyse", 9_773_200, "latency"),
+    ]
+    assert both.spark[2].line.seconds == 9.0
+    assert both.spark[1] == found.spark[1]
+    assert both.duckdb == found.duckdb
+    assert both.sweep == {"cells": 4}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}"])
+def test_what_is_no_earlier_measurement_is_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"^--add .*other\.json: "):
+        read_before(path)
 
 
 def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:

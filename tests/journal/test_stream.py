@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.errors import InputError
-from semcast.journal import Event, Header, read_journal, runs_in
+from semcast.journal import Event, Header, parquet, read_journal, runs_in
 from semcast.journal.lives import END
 from semcast.journal.stream import StreamWriter
 
@@ -64,6 +64,25 @@ def test_the_finished_file_is_read_if_the_stream_is_still_there(tmp_path: Path) 
     writer.finish(0)
     writer.path.write_bytes(stream)
     assert len(read_journal(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("moment", ["has_begun", "read_stream"])
+def test_a_stream_that_is_finished_while_it_is_read_is_read_as_its_final_file(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StreamWriter(tmp_path, HEADER)
+    writer.write([*sent(1, 3), end(4)])
+    then = getattr(parquet, moment)
+
+    def finished_before(path: Path) -> object:
+        if path.exists():
+            writer.finish(2)
+        return then(path)
+
+    monkeypatch.setattr(parquet, moment, finished_before)
+    journal = read_journal(tmp_path)
+    assert len(journal) == 4
+    assert journal.header.left_out == 2
 
 
 def test_a_life_that_was_killed_before_it_wrote_anything_is_no_part(tmp_path: Path) -> None:

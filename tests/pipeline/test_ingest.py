@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, read_journal, write_journal
-from semcast.journal.stream import StreamWriter
+from semcast.journal.stream import StreamWriter, read_stream
+from semcast.pipeline.ingest import journals
 from semcast.pipeline.ingest.ingested import as_rows, read_trace_rows
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
 from semcast.pipeline.ingest.journals import ingest_journals, journal_files
@@ -271,6 +272,30 @@ def test_a_life_that_goes_on_is_taken_as_far_as_it_went_and_then_to_its_end(
     (last,) = ingest_journals(journal_files(source), out)
     assert (last.added, last.events) == (True, 5)
     assert [path.name for path in journal_files(Lake(out).journals)] == ["p1.1.parquet"]
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_a_life_that_ends_while_it_is_taken_is_taken_whole(
+    looked_at: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, lake = tmp_path / "journals", Lake(tmp_path / "lake")
+    writer = StreamWriter(source, Header(run="live", members=("p1.1",), node="p1.1"))
+    writer.write(journal("live").events)
+    found = journal_files(source)
+    then = read_stream
+
+    def finished_before(path: Path) -> object:
+        writer.finish(left_out=2)
+        return then(path)
+
+    if looked_at:
+        monkeypatch.setattr(journals, "read_stream", finished_before)
+    else:
+        writer.finish(left_out=2)
+    (report,) = ingest_journals(found, lake.root)
+    assert (report.added, report.events, report.reason) == (True, 3, None)
+    assert read_journal(lake.journals, "live").header.left_out == 2
+    assert not lake.rejected.exists()
 
 
 def test_a_damaged_journal_is_set_aside_and_the_others_are_taken(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from semcast.journal.lives import END, GAP
 from semcast.journal.rows import VERSION_KEY, folder_of, schema_of
 from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter
+from semcast.pipeline import journals, streams
 from semcast.pipeline.journals import EVENTS, read_journals
 from semcast.pipeline.streams import FOLDER
 
@@ -154,6 +155,47 @@ def test_a_stream_is_made_into_parquet_once_and_again_when_it_has_grown(
     with writer.path.open("r+b") as file:
         file.truncate(writer.path.stat().st_size - 30)
     assert read_journals(spark, tmp_path).events.where("event = 'view'").count() <= 1
+
+
+@pytest.mark.parametrize(
+    ("where", "moment"),
+    [(journals, "require_stream"), (streams, "_target"), (streams, "convert")],
+    ids=["header", "size", "rows"],
+)
+def test_a_stream_that_is_finished_while_it_is_read_is_read_as_its_final_file(
+    where: Any, moment: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StreamWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
+    writer.write([Event(1, 1, "p1.1", "join"), Event(2, 2, "p1.1", END, seq=0)])
+    then = getattr(where, moment)
+
+    def finished_before(*given: Any) -> Any:
+        if writer.path.exists():
+            writer.finish(left_out=2)
+        return then(*given)
+
+    monkeypatch.setattr(where, moment, finished_before)
+    found = read_journals(spark, tmp_path)
+    assert found.headers["one"] == read_journal(tmp_path, "one").header
+    assert found.headers["one"].left_out == 2
+    assert events_in(found.events.collect()) == read_journal(tmp_path, "one").events
+
+
+def test_a_stream_that_was_taken_away_is_one_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StreamWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
+    writer.write([Event(1, 1, "p1.1", "join")])
+    writer.close()
+    then = streams._target
+
+    def taken_before(base: Path, stream: Path) -> Path:
+        stream.unlink()
+        return then(base, stream)
+
+    monkeypatch.setattr(streams, "_target", taken_before)
+    with pytest.raises(InputError, match=r"p1\.1\.arrows: it was there, and is gone"):
+        read_journals(spark, tmp_path)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -79,18 +79,20 @@ def test_causes_are_found_in_sparks_texts() -> None:
 class _Screen(StringIO):
     """A terminal that lets the job go once it has seen how far it is."""
 
-    def __init__(self, go: Path) -> None:
+    def __init__(self, go: Path, tasks: int) -> None:
         super().__init__()
         self._go = go
+        self._words = f"stage 1/1, task 0/{tasks}"
 
     def write(self, text: str) -> int:
-        if "stage 1/1, task 0/2" in text:
+        if self._words in text:
             self._go.touch()
         return super().write(text)
 
 
+@pytest.mark.parametrize("to_come", [0, 5])
 def test_a_long_job_shows_stages_and_tasks_on_a_terminal_and_clears_them(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    to_come: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = str(tmp_path / "go")
 
@@ -101,10 +103,11 @@ def test_a_long_job_shows_stages_and_tasks_on_a_terminal_and_clears_them(
         yield from batches
 
     frame = spark.range(0, 2, 1, 2).mapInArrow(wait, "id long")
-    screen = _Screen(Path(go))
+    screen = _Screen(Path(go), 2 + to_come)
     console = Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "_SHOWN_AFTER_S", 0.0)
-    assert run_job(spark, "waiting", lambda: len(frame.collect()), console) == 2
+    found = run_job(spark, "waiting", lambda: len(frame.collect()), console, lambda: to_come)
+    assert found == 2
     assert Path(go).exists()
     assert "waiting" in screen.getvalue()
     assert screen.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is wiped at the end

@@ -17,17 +17,24 @@ from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
 from semcast.check import check_all
 from semcast.cli import main, sweep
+from semcast.errors import InputError
 from semcast.journal import read_journal
 from semcast.pipeline.sweep.cells import Cell, cells_of
 from semcast.pipeline.sweep.confidence import t_95
 from semcast.pipeline.sweep.grid import points_of
-from semcast.pipeline.sweep.run import Folder, results_in, results_of, run_cells, run_sweep
+from semcast.pipeline.sweep.run import (
+    CELLS_PER_TASK_MAX,
+    Folder,
+    cells_left,
+    results_in,
+    results_of,
+    run_cells,
+    run_sweep,
+    task_sizes,
+)
 from semcast.pipeline.sweep.simulate import ERROR, MEASURES, OK, VIOLATION, simulate
 from semcast.pipeline.sweep.stages import (
-    CELLS,
     RESULTS,
-    missing,
-    row_of,
     settled,
     simulated,
     summarized,
@@ -38,6 +45,7 @@ TWO_BUFFERS = ROOT / "examples/scenarios/fig5-purging.toml"
 GROUP = ROOT / "examples/scenarios/fig5-protocol.toml"
 GRID = "r=0.25,0.5 delay_ms=15,25 duration_s=20 warm_up_s=5"
 SEEDS = 3
+NAMES = ("fine", "broken", "failed", "mended", "new")
 KEYS = [
     "scenario", "model", "axes", "seeds", "cells", "cells_run", "cells_failed", "points",
     "failures", "folder",
@@ -114,13 +122,35 @@ def test_a_job_that_fails_loses_only_its_own_chunk(spark: SparkSession) -> None:
     assert told == [(len(stored), len(wanted))]
 
 
-def test_every_task_gets_the_cells_that_name_it(spark: SparkSession) -> None:
+def test_every_task_gets_its_own_cells_and_there_is_one_stage_only(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second stage would have all cores wait between two chunks."""
     wanted = cells(TWO_BUFFERS, "r=0,0.25,0.5,0.75,1 duration_s=1 warm_up_s=0.5")
-    frame = spark.createDataFrame([row_of(one, at // 2) for at, one in enumerate(wanted)], CELLS)
-    rows = simulated(frame, 3).select("cell", F.spark_partition_id().alias("task")).collect()
-    assert {row.cell: row.task for row in rows} == {
-        one.cell: at // 2 for at, one in enumerate(wanted)
-    }
+    tasks = [wanted[:2], wanted[2:3], wanted[3:]]
+    frame = simulated(spark, tasks)
+    frame.explain()
+    plan = capsys.readouterr().out
+    assert "MapInArrow" in plan
+    assert "Exchange" not in plan
+    rows = frame.select("cell", F.spark_partition_id().alias("task")).collect()
+    assert [(row.cell, row.task) for row in rows] == [
+        (one.cell, at) for at, some in enumerate(tasks) for one in some
+    ]
+
+
+def test_tasks_are_a_second_and_chunks_some_seconds_for_each_core() -> None:
+    many = 10**6
+    assert task_sizes(None, many, 2) == (1, 2)
+    assert task_sizes(0.01, many, 2) == (100, 8)
+    assert task_sizes(0.3, many, 2) == (3, 8)
+    assert task_sizes(1.0, many, 2) == (1, 8)
+    assert task_sizes(4.0, many, 2) == (1, 2)
+    assert task_sizes(600.0, many, 2) == (1, 1)
+    assert task_sizes(0.0, many, 2) == (CELLS_PER_TASK_MAX, 8)
+    # In the end they are small, so that all cores end together.
+    assert task_sizes(0.01, 80, 2) == (10, 8)
+    assert task_sizes(0.01, 7, 2) == (1, 8)
 
 
 # -- the stages ------------------------------------------------------------------------------------
@@ -135,7 +165,7 @@ def made(spark: SparkSession, rows: Sequence[tuple[str, str, int, str, float | N
     return wanted.unionByName(frame, allowMissingColumns=True)
 
 
-def test_errors_are_missing_and_violations_are_not(spark: SparkSession) -> None:
+def test_errors_are_missing_and_violations_are_not(spark: SparkSession, tmp_path: Path) -> None:
     results = made(
         spark,
         [
@@ -147,9 +177,18 @@ def test_errors_are_missing_and_violations_are_not(spark: SparkSession) -> None:
             ("mended", "p", 4, OK, 0.25),
         ],
     )
-    names = ["fine", "broken", "failed", "mended", "new"]
-    wanted = spark.createDataFrame([(name,) for name in names], "cell string")
-    assert sorted(row.cell for row in missing(wanted, results).collect()) == ["failed", "new"]
+    folder = Folder(tmp_path)
+    wanted = [Cell(name, "p", (), 1, "", True) for name in NAMES]
+    folder.prepare()
+    assert cells_left(wanted, folder, journals=False) == wanted
+    # In several files and in a folder of their own, as Spark may have written them.
+    results.repartition(2, "seed").write.parquet(str(folder.results / "some"))
+    (folder.results / ".half.parquet").write_bytes(b"not finished")
+    left = cells_left(wanted, folder, journals=False)
+    assert [one.cell for one in left] == ["failed", "new"]
+    (folder.results / "broken.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(InputError, match="a file there cannot be read"):
+        cells_left(wanted, folder, journals=False)
     once = settled(results).collect()
     assert [(row.cell, row.status) for row in once] == [
         ("fine", OK),

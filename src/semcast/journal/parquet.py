@@ -32,11 +32,12 @@ from semcast.journal.schema import (
     arrow_schema,
     require_pyarrow,
 )
-from semcast.journal.stream import STREAM_SUFFIX, has_begun, read_stream
+from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, has_begun, read_stream
 
 _ROWS_PER_GROUP: Final = 1 << 17
-# In this order: what comes later goes first if a part has both.
-_SUFFIXES: Final = (STREAM_SUFFIX, ".parquet")
+# In this order: what comes later goes first if a part has both, and a stream that is finished
+# while we look is found as its final file.
+_SUFFIXES: Final = (STREAM_SUFFIX, FINAL_SUFFIX)
 
 
 def write_journal(journal: Journal, directory: str | Path, part: str = "journal") -> Path:
@@ -157,6 +158,9 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
+        final = finished(path)
+        if final is not None:
+            return _read_part(final, run)
         raise InputError(
             f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"

@@ -6,6 +6,7 @@ happened to its writer; a life that ends as it should turns it into `<node>.parq
 threads nor what the events mean.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from semcast.journal.rows import batch_of, folder_of, schema_of
 from semcast.journal.schema import ArrowTable, require_pyarrow
 
 STREAM_SUFFIX: Final = ".arrows"
+FINAL_SUFFIX: Final = ".parquet"
 _BATCHES_PER_GROUP: Final = 64
 # An Arrow stream begins with this, how long its schema is, and the schema.
 _CONTINUES: Final = b"\xff\xff\xff\xff"
@@ -59,7 +61,7 @@ class StreamWriter:
         """The life is over: turn the stream into a Parquet file, which replaces it."""
         self.close()
         schema = schema_of(replace(self._header, left_out=left_out))
-        path = self.path.with_suffix(".parquet")
+        path = self.path.with_suffix(FINAL_SUFFIX)
         unfinished = self.path.with_name(f".{self._header.node}.unfinished")
         with (
             self._arrow.OSFile(str(self.path)) as file,
@@ -89,15 +91,29 @@ def _grouped(stream: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether a stream says what is in it; if not, nothing is yet, or never will be."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+    """Whether a stream says what is in it; if not, nothing is yet, or never will be.
+
+    One that is gone was finished since it was found: its final file is there instead.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        return False
     if len(head) < _HEAD_BYTES:
         return False
     schema_bytes = int.from_bytes(head[4:], "little")
     # Anything else is no stream at all, and whoever reads it says so.
     is_one = head[:4] == _CONTINUES and schema_bytes <= _SCHEMA_BYTES_MAX
-    return not is_one or path.stat().st_size >= _HEAD_BYTES + schema_bytes
+    return not is_one or size >= _HEAD_BYTES + schema_bytes
+
+
+def finished(path: Path) -> Path | None:
+    """The final file of a stream that its writer has finished since it was found, if it has."""
+    final = path.with_suffix(FINAL_SUFFIX)
+    gone = path.suffix == STREAM_SUFFIX and not path.exists()
+    return final if gone and final.exists() else None
 
 
 def read_stream(path: Path) -> ArrowTable:

@@ -27,9 +27,9 @@ from semcast.journal.lives import merged_header
 from semcast.journal.parquet import check_schema, first_line, parts_in
 from semcast.journal.rows import folder_of
 from semcast.journal.schema import NEVER_NULL, require_pyarrow
-from semcast.journal.stream import STREAM_SUFFIX, require_stream
+from semcast.journal.stream import STREAM_SUFFIX, finished, require_stream
 from semcast.pipeline.settle import settle
-from semcast.pipeline.streams import as_parquet
+from semcast.pipeline.streams import StreamFinishedError, as_parquet
 
 # The journal's columns, and `at`: the order of events. Where a run's header says `one_order` it is
 # the order in which everything happened; else it holds for each node by itself.
@@ -60,6 +60,14 @@ def read_journals(
     spark: SparkSession, path: str | Path, runs: Sequence[str] | None = None
 ) -> Journals:
     """The journals of these runs below `path`, or of all."""
+    while True:
+        try:
+            return _read_all(spark, path, runs)
+        except StreamFinishedError:
+            pass  # there is one stream less now, and its final file instead
+
+
+def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None) -> Journals:
     parts = [part for run in _chosen(path, runs) for part in _parts_of(path, run)]
     by_run: dict[str, list[_Part]] = {}
     for part in _checked(parts):
@@ -135,6 +143,8 @@ def _read_header(run: str, path: Path) -> Header:
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
+        if finished(path) is not None:
+            raise StreamFinishedError from error
         raise InputError(
             f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"

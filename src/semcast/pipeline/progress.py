@@ -28,9 +28,16 @@ _inside = threading.local()
 
 
 def run_job(
-    spark: SparkSession, label: str, action: Callable[[], T], console: Console | None = None
+    spark: SparkSession,
+    label: str,
+    action: Callable[[], T],
+    console: Console | None = None,
+    tasks_to_come: Callable[[], int] = lambda: 0,
 ) -> T:
     """Run the action and show how far it is, on a terminal and after two seconds.
+
+    An action that asks Spark for one thing after the other may know how many tasks are to come that
+    Spark has not heard of yet.
 
     On Ctrl-C the job is cancelled and KeyboardInterrupt raised. What Spark raises becomes a
     `PipelineError` of one line, with Spark's own as its cause; other exceptions pass unchanged.
@@ -41,7 +48,11 @@ def run_job(
     work = _Work(action, watch)
     thread = InheritableThread(target=work.run, session=spark, daemon=True)
     thread.start()
-    drawer = _start_drawer(label, work.done, watch, console or Console(stderr=True))
+
+    def counts() -> Counts:
+        return watch.counts() + Counts(tasks=tasks_to_come())
+
+    drawer = _start_drawer(label, work.done, counts, console or Console(stderr=True))
     try:
         while not work.done.wait(_POLL_S):
             pass
@@ -97,16 +108,16 @@ def _cancel(done: threading.Event, watch: JobWatch) -> None:
 
 
 def _start_drawer(
-    label: str, done: threading.Event, watch: JobWatch, console: Console
+    label: str, done: threading.Event, count: Callable[[], Counts], console: Console
 ) -> threading.Thread | None:
     if not console.is_terminal:
         return None
-    drawer = threading.Thread(target=_draw, args=(label, done, watch, console), daemon=True)
+    drawer = threading.Thread(target=_draw, args=(label, done, count, console), daemon=True)
     drawer.start()
     return drawer
 
 
-def _draw(label: str, done: threading.Event, watch: JobWatch, console: Console) -> None:
+def _draw(label: str, done: threading.Event, count: Callable[[], Counts], console: Console) -> None:
     if done.wait(_SHOWN_AFTER_S):
         return
     columns = (
@@ -120,7 +131,7 @@ def _draw(label: str, done: threading.Event, watch: JobWatch, console: Console) 
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=None, counts="")
         while not done.wait(_POLL_S):
-            counts = watch.counts()
+            counts = count()
             progress.update(
                 task,
                 completed=counts.tasks_done,

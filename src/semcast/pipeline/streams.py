@@ -5,6 +5,8 @@ into memory. The files are kept below the journal's folder, in `.ingested/`, and
 when a stream has grown. Knows nothing of what the events mean.
 """
 
+import contextlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from semcast.errors import InputError
 from semcast.journal.schema import NEVER_NULL
-from semcast.journal.stream import require_stream
+from semcast.journal.stream import finished, require_stream
+from semcast.pipeline.progress import run_job
 
 FOLDER: Final = ".ingested"
 # What became of a stream: where it is now, and what is wrong with it.
@@ -22,15 +25,24 @@ _ROWS_PER_GROUP: Final = 1 << 17
 _TASKS_MAX: Final = 32
 
 
+class StreamFinishedError(Exception):
+    """A stream was finished, and is gone, since it was found: look again."""
+
+
 def as_parquet(spark: SparkSession, journal: Path, streams: list[Path]) -> tuple[Path, list[Path]]:
-    """The folder of the converted files, and the files; folders in it are named as the runs'."""
+    """The folder of the converted files, and the files; folders in it are named as the runs'.
+
+    Raises `StreamFinishedError` if a stream is none any more.
+    """
     base = journal / FOLDER
     targets = {stream: _target(base, stream) for stream in streams}
     missing = [(str(one), str(to)) for one, to in targets.items() if not to.exists()]
     if missing:
         tasks = spark.createDataFrame(missing, "source string, target string")
-        for row in convert(tasks.repartition(min(len(missing), _TASKS_MAX))).collect():
+        made = convert(tasks.repartition(min(len(missing), _TASKS_MAX)))
+        for row in run_job(spark, "logs of lives", made.collect):
             if row.fault:
+                _require_unfinished(Path(row.source))
                 raise InputError(f"{row.source}: {row.fault}")
     return base, list(targets.values())
 
@@ -42,8 +54,17 @@ def convert(tasks: DataFrame) -> DataFrame:
 
 def _target(base: Path, stream: Path) -> Path:
     # With its size in the name: a stream only ever grows.
-    name = f"{stream.stem}-{stream.stat().st_size}.parquet"
-    return base / stream.parent.name / name
+    try:
+        size = stream.stat().st_size
+    except OSError as error:
+        _require_unfinished(stream)
+        raise InputError(f"{stream}: it was there, and is gone ({error.strerror})") from error
+    return base / stream.parent.name / f"{stream.stem}-{size}.parquet"
+
+
+def _require_unfinished(stream: Path) -> None:
+    if finished(stream) is not None:
+        raise StreamFinishedError
 
 
 def _convert_all(batches: Iterator[Any]) -> Iterator[Any]:
@@ -67,7 +88,8 @@ def _convert_all(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _convert(arrow: Any, source: Path, target: Path) -> tuple[int, str]:
     """How many rows were written, or what is wrong with them."""
-    unfinished = target.with_name(f".{target.name}.unfinished")
+    # A name of its own: two commands may read the same journal at the same time.
+    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.unfinished")
     rows = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,6 +107,9 @@ def _convert(arrow: Any, source: Path, target: Path) -> tuple[int, str]:
         unfinished.replace(target)
     except (arrow.ArrowException, OSError) as error:
         return 0, f"cannot be made into Parquet: {str(error).partition(chr(10))[0]}"
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
     return rows, ""
 
 

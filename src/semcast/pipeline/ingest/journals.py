@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from semcast.errors import InputError
 from semcast.journal.rows import HEADER_KEY, VERSION_KEY, folder_of
 from semcast.journal.schema import SCHEMA_VERSION, arrow_schema, require_pyarrow
-from semcast.journal.stream import STREAM_SUFFIX, read_stream
+from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, read_stream
 from semcast.pipeline.ingest.lake import Lake, identity_of
 
 # In the metadata of a file that was made of a stream: of which one.
@@ -47,7 +47,7 @@ def journal_files(path: Path) -> list[Path]:
     found = []
     for folder in folders:
         parts = {one.stem: one for one in sorted(folder.glob(f"*{STREAM_SUFFIX}"))}
-        parts |= {one.stem: one for one in sorted(folder.glob("*.parquet"))}
+        parts |= {one.stem: one for one in sorted(folder.glob(f"*{FINAL_SUFFIX}"))}
         found += [one for _, one in sorted(parts.items())]
     return found
 
@@ -56,7 +56,17 @@ def ingest_journals(paths: Iterable[Path], out: str | Path) -> list[JournalRepor
     """Copy the files of journals into the lake; files that cannot be read go to `_rejected`."""
     lake = Lake(out)
     with lake.writing():
-        return [_ingest(lake, path) for path in paths]
+        return [_ingest_part(lake, path) for path in paths]
+
+
+def _ingest_part(lake: Lake, path: Path) -> JournalReport:
+    try:
+        return _ingest(lake, path)
+    except FileNotFoundError:
+        final = finished(path)
+        if final is None:
+            raise
+        return _ingest(lake, final)  # its writer has finished it since it was found
 
 
 def _ingest(lake: Lake, path: Path) -> JournalReport:
@@ -69,6 +79,8 @@ def _ingest(lake: Lake, path: Path) -> JournalReport:
     try:
         events = _copy(path, temp)
     except InputError as error:
+        if not path.exists():
+            raise FileNotFoundError(path) from error
         aside = lake.rejected / place.parent.name / path.name
         aside.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, aside)

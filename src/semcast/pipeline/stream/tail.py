@@ -5,6 +5,8 @@ may refer to what another has not written yet. A violation counts when a later l
 Reads everything each time, so only journals of a bounded size; larger ones are for `verify`.
 """
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ from semcast.check import check_safety
 from semcast.check.violation import Violation
 from semcast.errors import InputError
 from semcast.journal import read_journal, runs_in
+from semcast.journal.rows import folder_of
 
 BYTES_MAX: Final = 64 << 20
 
@@ -55,7 +58,7 @@ class JournalTail:
         """The run that was written to last, unless it is too large."""
         sizes: dict[str, tuple[float, int]] = {}
         for run in runs_in(self._folder):
-            files = [path.stat() for path in self._folder.glob(f"run={run}/*") if path.is_file()]
+            files = _stats(folder_of(self._folder, run))
             if files:
                 sizes[run] = (max(one.st_mtime for one in files), sum(one.st_size for one in files))
         if not sizes:
@@ -68,6 +71,15 @@ class JournalTail:
             )
             return ""
         return run
+
+
+def _stats(folder: Path) -> list[os.stat_result]:
+    """Of its files; one that is finished and replaced while we look is passed over."""
+    found = []
+    for path in folder.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(path.stat())
+    return found
 
 
 def _identity(one: Violation) -> _Identity:

@@ -3,7 +3,7 @@
     grid      "r=0,0.25 delay_ms=5..50..5" as axes of settings
     cells     every point of the grid times every seed, each with its name
     simulate  one cell in this process: what a Spark task, a process pool or a loop calls
-    stages    the same as stages of Spark: missing, simulated, settled, summarized
+    stages    the same as stages of Spark: simulated, settled, summarized
     run       all missing cells, in chunks, so that little is lost when it is interrupted
     plot      the summary as a picture
 

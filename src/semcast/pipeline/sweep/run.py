@@ -2,10 +2,12 @@
 
 Cells go to Spark in chunks, two at a time, so that no core waits for the last task of a chunk. What
 a chunk computed comes back and is written as one file when it ends: interrupted, killed or out of
-power, a sweep loses two chunks at most, and the next one begins where it was. Each task gets cells
-for a second, as the cells before them took, because a task costs some time of its own.
+power, a sweep loses two chunks at most, and the next one begins where it was. A chunk is work for
+eight seconds, as the cells before took, or one cell for each core if that is more. Each task gets
+cells for a second, because a task costs some time of its own.
 """
 
+import math
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
@@ -22,11 +26,14 @@ from semcast.errors import InputError
 from semcast.journal import runs_in
 from semcast.pipeline.progress import run_job
 from semcast.pipeline.sweep.cells import Cell
-from semcast.pipeline.sweep.stages import CELLS, RESULTS, missing, row_of, settled, simulated
+from semcast.pipeline.sweep.simulate import ERROR
+from semcast.pipeline.sweep.stages import RESULTS, settled, simulated
 
 TASK_S: Final = 1.0
 CELLS_PER_TASK_MAX: Final = 1000
-TASKS_PER_CORE: Final = 8  # in a chunk
+CHUNK_S: Final = 8.0
+# In the first chunks, before it is known how long a cell takes.
+TASKS_PER_CORE_FIRST: Final = 2
 CHUNKS_AT_ONCE: Final = 2
 CORES_UNKNOWN: Final = 8
 RESULTS_FOLDER: Final = "results"
@@ -82,7 +89,7 @@ def run_sweep(
 ) -> int:
     """Run the cells that have no result yet; returns how many those were."""
     folder.prepare()
-    left = _left(spark, cells, folder, journals)
+    left = run_job(spark, "looking for results", lambda: cells_left(cells, folder, journals))
     where = folder.journals.resolve() if journals else None
 
     def store(results: Any) -> None:
@@ -109,7 +116,7 @@ def run_cells(
     """
     if cells:
         chunks = _Chunks(spark, cells, store, journals, watch)
-        run_job(spark, f"{len(cells)} cells", chunks.run)
+        run_job(spark, f"{len(cells)} cells", chunks.run, tasks_to_come=chunks.tasks_to_come)
 
 
 class _Chunks:
@@ -150,6 +157,11 @@ class _Chunks:
         if self._error is not None:
             raise self._error
 
+    def tasks_to_come(self) -> int:
+        """How many tasks the cells will make that nobody has taken yet."""
+        left = len(self._cells) - self._taken
+        return math.ceil(left / task_sizes(self._cell_s, left, self._cores)[0])
+
     def _work(self) -> None:
         try:
             while (taken := self._take()) is not None:
@@ -164,23 +176,15 @@ class _Chunks:
             left = len(self._cells) - self._taken
             if not left or self._error is not None:
                 return None
-            per_task, chunk = 1, self._cores
-            if self._cell_s is not None:
-                per_task = round(TASK_S / max(self._cell_s, 1e-6))
-                # In the end tasks are small, so that all cores end together.
-                per_task = min(per_task, CELLS_PER_TASK_MAX, left // (4 * self._cores))
-                per_task = max(1, per_task)
-                chunk = per_task * self._cores * TASKS_PER_CORE
-            part = self._cells[self._taken : self._taken + chunk]
+            per_task, per_core = task_sizes(self._cell_s, left, self._cores)
+            part = self._cells[self._taken : self._taken + per_task * per_core * self._cores]
             self._taken += len(part)
             return part, per_task
 
     def _run_chunk(self, cells: Sequence[Cell], per_task: int) -> Any:
         """The results of these cells, as a table."""
-        rows = [row_of(cell, at // per_task) for at, cell in enumerate(cells)]
-        tasks = (len(rows) + per_task - 1) // per_task
-        frame = self._spark.createDataFrame(rows, CELLS)
-        return simulated(frame, tasks, self._journals).toArrow()
+        tasks = [cells[at : at + per_task] for at in range(0, len(cells), per_task)]
+        return simulated(self._spark, tasks, self._journals).toArrow()
 
     def _keep(self, results: Any) -> None:
         with self._lock:
@@ -191,14 +195,41 @@ class _Chunks:
                 self._watch(self._done, len(self._cells))
 
 
-def _left(spark: SparkSession, cells: Sequence[Cell], folder: Folder, journals: bool) -> list[Cell]:
-    """The cells to run: those without a result or, if journals are wanted, without a journal."""
-    names = spark.createDataFrame([(cell.cell,) for cell in cells], "cell string")
-    left = missing(names, results_in(spark, folder))
-    found = {row["cell"] for row in run_job(spark, "looking for results", left.collect)}
+def task_sizes(cell_s: float | None, left: int, cores: int) -> tuple[int, int]:
+    """How many cells make a task, and how many tasks each core gets in a chunk."""
+    if cell_s is None:
+        return 1, TASKS_PER_CORE_FIRST
+    cell_s = max(cell_s, 1e-6)
+    # In the end tasks are small, so that all cores end together.
+    per_task = max(1, min(round(TASK_S / cell_s), CELLS_PER_TASK_MAX, left // (4 * cores)))
+    return per_task, max(1, min(round(CHUNK_S / (cell_s * per_task)), round(CHUNK_S / TASK_S)))
+
+
+def cells_left(cells: Sequence[Cell], folder: Folder, journals: bool) -> list[Cell]:
+    """The cells to run: those without a result or, if journals are wanted, without a journal.
+
+    One that failed, for want of a file or of memory, counts as without. A violation is a result:
+    the same cell would break the same promise again. No Spark: a job takes longer than this.
+    """
+    done = _done(folder)
     if journals:
-        found |= {cell.cell for cell in cells} - set(runs_in(folder.journals))
-    return [cell for cell in cells if cell.cell in found]
+        done &= set(runs_in(folder.journals))
+    return [cell for cell in cells if cell.cell not in done]
+
+
+def _done(folder: Folder) -> set[str]:
+    files = [
+        str(path) for path in folder.results.rglob("*.parquet") if not path.name.startswith(".")
+    ]
+    schema = pa.schema([("cell", pa.string()), ("status", pa.string())])
+    try:
+        found = ds.dataset(files, schema, format="parquet").to_table(
+            ["cell"], filter=ds.field("status") != ERROR
+        )
+    except (pa.ArrowException, OSError) as error:
+        line = str(error).partition("\n")[0]
+        raise InputError(f"{folder.results}: a file there cannot be read ({line})") from error
+    return set(found["cell"].to_pylist())
 
 
 def cores_of(spark: SparkSession) -> int:

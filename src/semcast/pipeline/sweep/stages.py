@@ -1,7 +1,6 @@
-"""The stages of a sweep: cells and results as DataFrames in, DataFrames out.
+"""The stages of a sweep: cells, and results as DataFrames, in; DataFrames out.
 
-    missing     cells that have no result yet
-    simulated   the results of cells; each task runs the cells of its partition, one by one
+    simulated   the results of cells; each task runs its cells one by one
     settled     each cell's result once, in an order that does not depend on who ran what when
     summarized  mean and 95% confidence interval of each measure at each point of the grid
 
@@ -9,24 +8,20 @@ Results hold `took_s`, the time that a cell took; `settled` leaves it out, and w
 same whatever the parallelism.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
+import pickle
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
 from semcast.pipeline.sweep.cells import Cell
 from semcast.pipeline.sweep.confidence import t_95
 from semcast.pipeline.sweep.simulate import ERROR, MEASURES, OK, simulate
 
-# A cell and the task that it goes to; the scenario is JSON.
-CELLS: Final = (
-    "cell string, point string, settings map<string, string>, seed bigint, scenario string, "
-    "check boolean, task int"
-)
 # A result, as it is stored. Measures of the other model are null.
 RESULTS: Final = (
     "cell string, point string, settings map<string, string>, seed bigint, model string, "
@@ -48,33 +43,26 @@ _ROW: Final = pa.schema(
         ("took_s", pa.float64()),
     ]
 )
-_CELL_FIELDS: Final = tuple(one.name for one in fields(Cell))
 
 
-def row_of(cell: Cell, task: int) -> tuple[object, ...]:
-    """A cell as a row of `CELLS`."""
-    return (cell.cell, cell.point, dict(cell.settings), cell.seed, cell.scenario, cell.check, task)
+def simulated(
+    spark: SparkSession, tasks: Sequence[Sequence[Cell]], journals: Path | None = None
+) -> DataFrame:
+    """`RESULTS`, of as many tasks as lists of cells are given.
 
-
-def missing(cells: DataFrame, results: DataFrame) -> DataFrame:
-    """The cells without a result; one that failed for want of a file or of memory counts as none.
-
-    A violation is a result: the same cell would break the same promise again.
+    Cells travel with the function, packed for each task. From a frame they would be dealt out by a
+    shuffle, and that is a stage of its own: it would wait for a core behind the cells of the jobs
+    before it, and then all cores would wait for it.
     """
-    return cells.join(results.where(F.col("status") != ERROR), "cell", "left_anti")
-
-
-def simulated(cells: DataFrame, tasks: int, journals: Path | None = None) -> DataFrame:
-    """`CELLS` in, `RESULTS` out: every cell is run by the task that its row names."""
+    packed = [zlib.compress(pickle.dumps(list(cells)), 1) for cells in tasks]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for row in batch.to_pylist():
-                row["settings"] = tuple(row["settings"])
-                cell = Cell(**{name: row[name] for name in _CELL_FIELDS})
-                yield pa.RecordBatch.from_pylist([simulate(cell, journals)], schema=_ROW)
+            for task in batch.column(0).to_pylist():
+                for cell in pickle.loads(zlib.decompress(packed[task])):
+                    yield pa.RecordBatch.from_pylist([simulate(cell, journals)], schema=_ROW)
 
-    return cells.repartitionById(tasks, "task").mapInArrow(run, RESULTS)
+    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, RESULTS)
 
 
 def settled(results: DataFrame) -> DataFrame:
