@@ -37,7 +37,8 @@ def lines_executed(work: Callable[[], None]) -> int:
 
     def enter(frame: FrameType, _event: str, _arg: object) -> Any:
         path = frame.f_code.co_filename
-        return in_core if "/protocol/" in path or "/obsolescence/" in path else None
+        core = "/semcast/protocol/" in path or "/semcast/obsolescence/" in path
+        return in_core if core else None
 
     before = sys.gettrace()
     sys.settrace(enter)
