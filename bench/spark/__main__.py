@@ -158,9 +158,11 @@ def main(words: list[str] | None = None) -> int:
             print(f"bench.spark: {error}", file=sys.stderr)
             return 1
     if chosen.before:
-        results = with_before(results, chosen.before)
         load_before = chosen.before["machine"]["load_before"]
-        about["machine"]["load_before"] = max(about["machine"]["load_before"], load_before)
+        if results.spark or results.duckdb or results.sweep:
+            load_before = max(load_before, about["machine"]["load_before"])
+        about["machine"]["load_before"] = load_before
+        results = with_before(results, chosen.before)
     show(console, plan, results)
     text = json.dumps(as_object(plan, results, about), indent=2)
     print(text)

@@ -17,6 +17,8 @@ BEGIN: Final = "<!-- measured: begin (written by python -m bench.spark --markdow
 END: Final = "<!-- measured: end -->"
 _GB: Final = 1e9
 _BUSY_LOAD: Final = 0.5
+# Of processor time at the largest size: how a job grows that takes less is noise.
+_GROWTH_S_MIN: Final = 5.0
 
 
 def write_page(path: Path, text: str) -> None:
@@ -112,9 +114,10 @@ def _millions(rows: int) -> str:
 
 
 def _wholes(results: Results) -> str:
+    names = _names(results)
     rows = [
         [
-            f"**{one['group']}**",
+            f"**{one['group']}**{_only(names, one['group'], one['rows'])}",
             f"{one['rows']:,}",
             f"{one['seconds']:.0f}",
             f"{one['processor_s']:.0f}",
@@ -126,6 +129,22 @@ def _wholes(results: Results) -> str:
     ]
     heading = ["all of", "rows", "s", "processor s", "t: processor s per million rows"]
     return _table([*heading, "JVM, GB", "Python, GB"], rows)
+
+
+def _names(results: Results) -> dict[tuple[str, int], tuple[str, ...]]:
+    """By command and rows: its jobs."""
+    found: dict[tuple[str, int], tuple[str, ...]] = {}
+    for one in results.spark:
+        if one.line.job != START:
+            found[one.group, one.rows] = (*found.get((one.group, one.rows), ()), one.line.job)
+    return found
+
+
+def _only(names: dict[tuple[str, int], tuple[str, ...]], group: str, rows: int) -> str:
+    """What a sum is of, where other sizes have more jobs of the command."""
+    mine = names.get((group, rows), ())
+    most = max(len(jobs) for (name, _), jobs in names.items() if name == group)
+    return f", only {', '.join(mine)}" if len(mine) < most else ""
 
 
 def _duckdb(results: Results) -> str:
@@ -145,8 +164,10 @@ def _duckdb(results: Results) -> str:
 
 
 def _growth(results: Results) -> str:
-    """Each command as a whole, and each of its jobs; two columns for each size but the first."""
-    grown = growth([*_whole_commands(results), *results.spark])
+    """Each command as a whole, and its longer jobs; two columns for each size but the first."""
+    spark = [*_whole_commands(results), *results.spark]
+    long = {(one.group, one.line.job) for one in spark if one.line.processor_s >= _GROWTH_S_MIN}
+    grown = growth([one for one in spark if (one.group, one.line.job) in long])
     sizes = _sizes(results)[1:]
     known = {(one["group"], one["job"], _asked(one["rows"])): one for one in grown}
     groups = list(dict.fromkeys(one.group for one in results.spark))
@@ -168,12 +189,10 @@ def _growth(results: Results) -> str:
 
 def _whole_commands(results: Results) -> list[Measured]:
     """All jobs of a command as one, where every size has the same jobs."""
-    jobs: dict[tuple[str, int], set[str]] = {}
-    for one in results.spark:
-        jobs.setdefault((one.group, one.rows), set()).add(one.line.job)
+    jobs = _names(results)
     whole = []
     for total in totals(results.spark):
-        mine = [names for (group, _), names in jobs.items() if group == total["group"]]
+        mine = [set(names) for (group, _), names in jobs.items() if group == total["group"]]
         if all(names == mine[0] for names in mine):
             line = Line("**all of it**", seconds=total["seconds"], processor_s=total["processor_s"])
             whole.append(Measured(total["group"], total["rows"], line))

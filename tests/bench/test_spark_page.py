@@ -65,12 +65,19 @@ def test_growth_has_time_and_processor_time_and_gaps_are_told() -> None:
     for one in found.spark:
         if one.rows > 40e6 and one.line.job == "rest":
             one.line.processor_s *= 3
+    for one in list(found.spark):
+        if one.line.job == "rest":  # too short to say anything of how it grows
+            line = Line("Key Order", seconds=1.0, processor_s=4.9)
+            found.spark.append(Measured("verify", one.rows, line))
     found.spark.append(Measured("verify", 9_773_200, Line("Integrity", seconds=1.0)))
     text = markdown(PLAN, found, ABOUT)
     assert "| command | job | 50 million, time | 50 million, processor time |" in text
     assert "| verify | rest | 1.00 | 3.00 |" in text
-    # Sums of different jobs would say nothing.
+    assert text.count("Key Order") == 2  # among the jobs, and in what the sum is of
+    # Sums of different jobs would say nothing, or must say what they are of.
     assert "all of it" not in text
+    assert "| **verify** | 9,773,200 |" in text
+    assert "| **verify**, only survey, rest, Key Order | 48,869,320 |" in text
     assert "Left out: Integrity at 50 million." in text
 
 

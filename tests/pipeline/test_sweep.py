@@ -19,6 +19,7 @@ from semcast.check import check_all
 from semcast.cli import main, sweep
 from semcast.errors import InputError
 from semcast.journal import read_journal
+from semcast.pipeline.sweep import run
 from semcast.pipeline.sweep.cells import Cell, cells_of
 from semcast.pipeline.sweep.confidence import t_95
 from semcast.pipeline.sweep.grid import points_of
@@ -151,6 +152,16 @@ def test_tasks_are_a_second_and_chunks_some_seconds_for_each_core() -> None:
     # In the end they are small, so that all cores end together.
     assert task_sizes(0.01, 80, 2) == (10, 8)
     assert task_sizes(0.01, 7, 2) == (1, 8)
+
+
+def test_chunks_grow_with_the_cluster(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks = run._Chunks(spark, cells(TWO_BUFFERS, GRID, SEEDS), lambda _: None, None, None)
+    for cores, taken in ((1, 2), (3, 6), (3, 4)):
+        monkeypatch.setattr(run, "cores_of", lambda _, cores=cores: cores)
+        part = chunks._take()
+        assert part is not None
+        assert (len(part[0]), part[1]) == (taken, 1)
+    assert chunks._take() is None
 
 
 # -- the stages ------------------------------------------------------------------------------------

@@ -136,7 +136,6 @@ class _Chunks:
         self._store: Final = store
         self._journals: Final = journals
         self._watch: Final = watch
-        self._cores: Final = cores_of(spark)
         self._lock: Final = threading.Lock()
         self._taken = 0
         self._done = 0
@@ -160,7 +159,7 @@ class _Chunks:
     def tasks_to_come(self) -> int:
         """How many tasks the cells will make that nobody has taken yet."""
         left = len(self._cells) - self._taken
-        return math.ceil(left / task_sizes(self._cell_s, left, self._cores)[0])
+        return math.ceil(left / task_sizes(self._cell_s, left, cores_of(self._spark))[0])
 
     def _work(self) -> None:
         try:
@@ -176,8 +175,9 @@ class _Chunks:
             left = len(self._cells) - self._taken
             if not left or self._error is not None:
                 return None
-            per_task, per_core = task_sizes(self._cell_s, left, self._cores)
-            part = self._cells[self._taken : self._taken + per_task * per_core * self._cores]
+            cores = cores_of(self._spark)  # again each time: machines of a cluster come and go
+            per_task, per_core = task_sizes(self._cell_s, left, cores)
+            part = self._cells[self._taken : self._taken + per_task * per_core * cores]
             self._taken += len(part)
             return part, per_task
 
