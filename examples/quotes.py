@@ -54,11 +54,18 @@ def reader(
     quotes, skipped = 0, 0
     trades: list[int] = []
     ages_ms: list[float] = []
+    ended = False
     with semcast.blocking.join(name=name, **settings) as group:
-        for message in group:
+        while True:
+            try:
+                # What is never replaced comes before quotes that wait, and so does the end.
+                message = group.receive(timeout=0 if ended else None)
+            except TimeoutError:
+                break
             skipped += len(message.skipped)
             if message.payload == END:
-                break
+                ended = True
+                continue
             ages_ms.append((time.time_ns() - message.sent_ns) / 1e6)
             if message.key:
                 quotes += 1

@@ -178,7 +178,8 @@ def test_messages_of_a_key_that_do_not_replace_each_other_stay_in_order() -> Non
 
 def test_taking_by_turns_costs_the_same_whatever_waits() -> None:
     def waiting(depth: int) -> Feed:
-        feed = Feed(64, depth + 4)
+        # Far enough for a key that comes back after 150 messages.
+        feed = Feed(512, depth + 4)
         feed.send(*(b"%d" % number for number in range(depth)))
         return feed
 
