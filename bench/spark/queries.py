@@ -40,7 +40,8 @@ def views(data: Data) -> list[str]:
             1::BIGINT << split_part(node[2:], '.', 1)::INTEGER AS bit
             FROM read_parquet('{journal}', hive_partitioning = true)"""
     ]
-    if data.lake.is_dir():
+    # An ingest that was interrupted leaves a folder with nothing in it.
+    if any(data.lake.glob("traces/trace=*/source=*/*.parquet")):
         found.append(f"CREATE VIEW trace AS SELECT * FROM read_parquet('{lake}')")
     if data.trace.exists():
         numbered = f"""SELECT *, row_number() OVER () AS pos

@@ -14,7 +14,7 @@ from bench.spark.__main__ import main
 from bench.spark.data import Data, make_journal, make_trace
 from bench.spark.duck import Answer
 from bench.spark.meter import Budget, Line, Meter, Peak, Usage, usage_below
-from bench.spark.queries import QUERIES, Query
+from bench.spark.queries import QUERIES, Query, views
 from bench.spark.run import Asked, Measured, Plan, Results, line_of, run
 from bench.spark.show import as_object, growth, spark_seconds
 from pyarrow import compute, parquet
@@ -249,6 +249,16 @@ def test_the_trace_has_the_same_profile_before_and_after_ingest(
 
 
 # -- in DuckDB -------------------------------------------------------------------------------------
+
+
+def test_an_ingest_that_was_interrupted_is_not_asked_about(tmp_path: Path) -> None:
+    """Else no question at all could be asked, of the journal neither."""
+    data = Data(tmp_path, 10)
+    folder = data.lake / "traces" / "trace=bench" / "source=1"
+    folder.mkdir(parents=True)
+    assert not any("VIEW trace" in one for one in views(data))
+    (folder / "part.parquet").touch()
+    assert any("VIEW trace" in one for one in views(data))
 
 
 @needs_duckdb
