@@ -29,6 +29,8 @@ MEMBERS_MAX: Final = 1024
 SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
 # How many messages may be under way before others are told: windows are acknowledged in eighths.
 _GOSSIPS_PER_WINDOW: Final = 8
+# While messages keep coming, gossip is put off for so many periods: it is in their way.
+_GOSSIP_STRETCH: Final = 4
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,7 @@ class GroupConfig:
             gossip_fanout=self.gossip_fanout,
             gossip_messages=self.gossip_messages
             or max(1, self.window_messages // _GOSSIPS_PER_WINDOW),
+            gossip_stretch=_GOSSIP_STRETCH,
             stability=self.stability,
             stability_branching=self.stability_branching,
             stability_tree=numbered_tree(self._tree(), order or self.members),

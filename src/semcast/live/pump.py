@@ -273,9 +273,16 @@ class Pump:
                     self._waker.clear()
             if self.closing or (self._leading and events):
                 return
+            now_ns = self._clock.now_ns()
+            if not events and not self._is_due(now_ns):
+                return  # it was put off
             self._leader_waker.clear()
-            self._turn(self._clock.now_ns(), None)
+            self._turn(now_ns, None)
             self._tell()
+
+    def _is_due(self, now_ns: i64) -> bool:
+        unsent = self._owing or self._burst.unsent_bytes > 0
+        return unsent or self._session.next_deadline_ns() <= now_ns
 
     def _look_in(self, looking_in: select.poll, now_ns: i64) -> None:
         """Somebody else reads the sockets; see to it that this remains so."""

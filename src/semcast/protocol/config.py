@@ -53,6 +53,8 @@ class MemberConfig:
     # Others are told at once when so many messages came since they were last told; 0: only every
     # period. For rates at which a window lasts for less than a period.
     gossip_messages: int = 0
+    # While messages keep coming, others are told only after so many periods; `Telling` says why.
+    gossip_stretch: int = 1
     # How a group learns what it may forget: by gossip, or by one of the protocols of STAB, in which
     # a coordinator begins rounds; see docs/design/stability.md. All members must say the same.
     stability: str = "gossip"
@@ -186,6 +188,7 @@ _AT_LEAST: Final = {
     "gossip_period_ns": 1,
     "gossip_fanout": 1,
     "gossip_messages": 0,
+    "gossip_stretch": 1,
     "stability_branching": 1,
     "stability_period_ns": 0,
     "stability_ride_ns": 0,

@@ -1,7 +1,9 @@
 """When to gossip: what happened in, the time of the next vector out.
 
 Every period as long as there is something to tell, at once when much has come, and ever less often
-in a group at rest. Knows nothing of what is told, or to whom.
+in a group at rest. While messages keep coming it may be put off for a few periods: what was lost
+shows by itself, in the gap before the next one; but a period after the last message it is told, as
+the last may be what was lost. Knows nothing of what is told, or to whom.
 """
 
 from typing import Final, final
@@ -23,6 +25,11 @@ class Telling:
     def __init__(self, config: MemberConfig) -> None:
         self.next_ns: i64 = 0
         self._period_ns: Final[i64] = config.gossip_period_ns
+        self._stretch: Final[i64] = config.gossip_stretch
+        # How long it may be put off, by what came first since others were told; and the time that
+        # was chosen so, unless somebody has chosen another since.
+        self._latest_ns: i64 = -1
+        self._put_off_ns: i64 = -1
         self._window_bytes: Final[i64] = config.window_bytes
         # Messages that came since others were told; at so many they are told without delay.
         self.untold: i64 = 0
@@ -41,6 +48,13 @@ class Telling:
                 or self.untold_bytes * _TOLD_PER_WINDOW >= self._window_bytes
             ):
                 soon_ns = now_ns
+        if self._stretch > 1 and soon_ns > now_ns:
+            if self._latest_ns < 0:
+                self._latest_ns = now_ns + self._stretch * self._period_ns
+            soon_ns = min(soon_ns, self._latest_ns)
+            if self.next_ns == self._put_off_ns:
+                self.next_ns = soon_ns
+            self._put_off_ns = soon_ns
         if self.next_ns > soon_ns:
             self.next_ns = soon_ns
 
@@ -53,8 +67,9 @@ class Telling:
         """Others are told now."""
         self.untold = 0
         self.untold_bytes = 0
+        self._latest_ns = -1
 
     def done(self, all_agreed: bool, now_ns: i64) -> None:
         """Others were told; if all is agreed there is nothing more to tell."""
         self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
-        self.next_ns = now_ns + self._rest_periods * self._period_ns
+        self.next_ns = self._put_off_ns = now_ns + self._rest_periods * self._period_ns

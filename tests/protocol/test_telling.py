@@ -1,0 +1,76 @@
+"""When others are told: soon after the last message, and not too often while they keep coming."""
+
+from itertools import pairwise
+
+import pytest
+
+from semcast.protocol.config import MS, MemberConfig
+from semcast.protocol.telling import Telling
+
+PERIOD_NS = 30 * MS
+
+
+def telling(stretch: int, gossip_messages: int = 0) -> Telling:
+    made = Telling(
+        MemberConfig(
+            gossip_period_ns=PERIOD_NS, gossip_stretch=stretch, gossip_messages=gossip_messages
+        )
+    )
+    made.begin()
+    made.done(False, 0)
+    return made
+
+
+def told_at(pace: Telling, arrivals_ns: list[int], until_ns: int) -> list[int]:
+    """When others are told, if messages come then and nothing is ever agreed."""
+    told: list[int] = []
+    waiting = list(arrivals_ns)
+    while True:
+        arrival_ns = waiting[0] if waiting else until_ns
+        now_ns = min(arrival_ns, int(pace.next_ns))
+        if now_ns >= until_ns:
+            return told
+        if now_ns == pace.next_ns:
+            told.append(now_ns)
+            pace.begin()
+            pace.done(False, now_ns)
+        else:
+            waiting.pop(0)
+            pace.news(1, now_ns)
+
+
+@pytest.mark.parametrize("stretch", [1, 4])
+def test_while_messages_keep_coming_others_are_told_every_few_periods(stretch: int) -> None:
+    steady = list(range(MS, 1_000 * MS, MS))
+    told = told_at(telling(stretch), steady, 1_000 * MS)
+    assert {later - before for before, later in pairwise(told)} == {stretch * PERIOD_NS}
+
+
+def test_the_last_message_is_told_of_a_period_after_it() -> None:
+    burst = list(range(MS, 50 * MS, MS))
+    told = told_at(telling(4), burst, 90 * MS)
+    assert told == [49 * MS + PERIOD_NS]
+
+
+def test_nothing_new_is_told_every_period_as_long_as_it_is_not_agreed() -> None:
+    assert told_at(telling(4), [], 100 * MS) == [30 * MS, 60 * MS, 90 * MS]
+
+
+def test_somebody_who_is_behind_is_not_put_off() -> None:
+    pace = telling(4)
+    pace.news(1, MS)
+    pace.somebody_is_behind(2 * MS - PERIOD_NS)
+    pace.news(1, 3 * MS)
+    assert pace.next_ns == 2 * MS
+
+
+def test_much_at_once_is_not_put_off() -> None:
+    pace = telling(4, gossip_messages=8)
+    pace.news(7, MS)
+    assert pace.next_ns == MS + PERIOD_NS
+    pace.news(1, 2 * MS)
+    assert pace.next_ns == 2 * MS
+    # Nor by what comes before they are told.
+    pace.begin()
+    pace.news(1, 2 * MS)
+    assert pace.next_ns == 2 * MS
