@@ -86,8 +86,11 @@ def _check_no_secret(secret: str, explained: str, folder: Path) -> None:
 
 def test_slow_spark_fills_its_spool_and_slows_nobody(spark: SparkSession, tmp_path: Path) -> None:
     """SRM §5: what waits for a slow member is replaced; its spool is bounded."""
-    spool, bytes_max, messages = tmp_path / "spool", 64 << 10, 20_000
+    spool, bytes_max = tmp_path / "spool", 64 << 10
     go_on, newest = threading.Event(), {}
+
+    def size() -> int:
+        return sum(path.stat().st_size for path in spool.glob("*.spool"))
 
     def deal_with(batch: DataFrame, _: int) -> None:
         go_on.wait(120)
@@ -100,14 +103,19 @@ def test_slow_spark_fills_its_spool_and_slows_nobody(spark: SparkSession, tmp_pa
         query = rows.writeStream.foreachBatch(deal_with).start()
         try:
             group.wait_complete()
-            for number in range(messages):
-                group["a"].send(b"%d" % number, replaces=f"key{number % 10}", timeout=60)
+            sent, more = 0, 2_000
+            # Until it is full, which takes the longer the more is replaced before it is taken; and
+            # then on.
+            while size() < bytes_max or (more := more - 10) > 0:
+                for number in range(sent, sent + 10):
+                    group["a"].send(b"%d" % number, replaces=f"key{number % 10}", timeout=60)
+                sent += 10
+                assert sent < 10_000_000, "it never fills up"
             group["a"].drain(60)
             assert not go_on.is_set(), "all is sent, while Spark has dealt with nothing"
-            size = sum(path.stat().st_size for path in spool.glob("*.spool"))
-            assert bytes_max <= size < 3 * bytes_max
+            assert bytes_max <= size() < 3 * bytes_max
             go_on.set()
-            last = {f"key{one % 10}": b"%d" % one for one in range(messages - 10, messages)}
+            last = {f"key{one % 10}": b"%d" % one for one in range(sent - 10, sent)}
             wait_until(lambda: newest == last, "the newest of each key")
         finally:
             go_on.set()
