@@ -74,3 +74,33 @@ def test_much_at_once_is_not_put_off() -> None:
     pace.begin()
     pace.news(1, 2 * MS)
     assert pace.next_ns == 2 * MS
+
+
+def test_who_hears_others_tell_does_so_too_but_not_again_and_again() -> None:
+    pace = telling(4, gossip_messages=1_000)
+    pace.news(1, PERIOD_NS)
+    pace.somebody_tells(PERIOD_NS)
+    assert pace.next_ns == PERIOD_NS
+    pace.begin()
+    pace.done(False, PERIOD_NS)
+    pace.news(1, PERIOD_NS + MS)
+    pace.somebody_tells(PERIOD_NS + MS)
+    assert pace.next_ns > PERIOD_NS + MS, "its own vector is only a moment old"
+    pace.somebody_tells(2 * PERIOD_NS)
+    assert pace.next_ns == 2 * PERIOD_NS
+
+
+def test_who_has_much_to_tell_does_so_again_with_others() -> None:
+    pace = telling(4, gossip_messages=1_000)
+    pace.news(249, MS)
+    pace.somebody_tells(MS)
+    assert pace.next_ns > MS
+    pace.news(1, 2 * MS)
+    pace.somebody_tells(2 * MS)
+    assert pace.next_ns == 2 * MS
+
+
+def test_who_has_nothing_to_tell_keeps_silent() -> None:
+    pace = telling(4, gossip_messages=1_000)
+    pace.somebody_tells(10 * PERIOD_NS)
+    assert pace.next_ns == PERIOD_NS

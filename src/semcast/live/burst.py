@@ -36,6 +36,11 @@ class Burst:
         self._flushed_ns: i64 = 0
         self._length: i64 = 0
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last send was one of many."""
+        return self._length >= BURST_BEGINS
+
     def accepted(self, size_bytes: i64, now_ns: i64) -> i64:
         """So much was accepted: ALONE, ENOUGH or GATHER."""
         self.unsent_bytes += size_bytes

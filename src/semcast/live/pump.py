@@ -22,16 +22,18 @@ from semcast.live.session import Session
 from semcast.live.waker import Waker
 
 _MS: Final = 1_000_000
-# How long an application may stay away from the sockets that it was reading before the engine's
-# thread reads them: when there is much traffic, when there is little, and when there is none.
+# How long an application may stay away from the sockets that it was reading, or from sending,
+# before the engine's thread reads them: when there is much traffic, little, and none.
 TICK_NS: Final = 1 * _MS
 CALM_TICK_NS: Final = 5 * _MS
 IDLE_TICK_NS: Final = 20 * _MS
 IDLE_AFTER_NS: Final = 200 * _MS
 # Traffic is calm while a tick brings no more datagrams than this: the sockets hold many more.
 CALM_DATAGRAMS: Final = 100
-# An application that calls often reads the sockets now and then, so that nobody else has to.
+# An application that calls often reads the sockets now and then, so that nobody else has to: most
+# often when it receives, or sends as much as it can; and when it sends now and then.
 ATTEND_NS: Final = 500_000
+ATTEND_ALONE_NS: Final = 4 * _MS
 # One that was away no longer than this will be back as soon, and what is due can wait for it.
 SOON_NS: Final = 500_000
 
@@ -71,8 +73,9 @@ class Pump:
         # Whether a turn was begun whose rest is still to be done.
         self._owing = False
         self._traffic_ns: i64 = -FOREVER
-        # Since the engine's thread looked in.
+        # Since the engine's thread looked in; and whether it does no more than that.
         self._datagrams: i64 = 0
+        self._looking_in = False
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
         )
@@ -94,8 +97,7 @@ class Pump:
         else:
             self.flush(now_ns)
             now_ns = self._clock.now_ns()
-            if what == ENOUGH:
-                self.attend(now_ns, ATTEND_NS)
+            self.attend(now_ns, ATTEND_NS if what == ENOUGH else ATTEND_ALONE_NS)
         self._burst.done(now_ns)
 
     def flush(self, now_ns: i64) -> None:
@@ -108,7 +110,7 @@ class Pump:
             session.on_timer(now_ns)
             session.flush(now_ns)
             due_ns = session.next_deadline_ns()
-        if not self._leading:
+        if not self._leading and not self._looking_in:
             self._waker.wake_by(due_ns)
         if session.config.deliver_own:
             self._tell()
@@ -119,7 +121,8 @@ class Pump:
         """
         if self.on_ready is None:
             if now_ns - self._read_ns > patience_ns and not self._leading:
-                self._turn(now_ns, None)
+                # Mostly there is nothing, and to ask the sockets one by one is dear.
+                self._turn(now_ns, [fileno for fileno, _ in self._sockets.poll(0)])
                 if self._followers:
                     self._wake_followers()
             self._led_ns = now_ns
@@ -239,8 +242,9 @@ class Pump:
         try:
             while not self.closing:
                 now_ns: i64 = self._clock.now_ns()
-                if self._leading or now_ns - self._led_ns < TICK_NS:
-                    self._look_in(looking_in, now_ns)
+                patience_ns = self._patience_ns(now_ns)
+                if self._leading or now_ns - self._led_ns < patience_ns:
+                    self._look_in(looking_in, now_ns, patience_ns)
                 else:
                     self._read(waiting, now_ns)
         except Exception as error:
@@ -284,23 +288,32 @@ class Pump:
         unsent = self._owing or self._burst.unsent_bytes > 0
         return unsent or self._session.next_deadline_ns() <= now_ns
 
-    def _look_in(self, looking_in: select.poll, now_ns: i64) -> None:
+    def _patience_ns(self, now_ns: i64) -> i64:
+        if self._datagrams > CALM_DATAGRAMS or self._burst.goes_on:
+            return TICK_NS
+        idle = self._leading and now_ns - self._traffic_ns > IDLE_AFTER_NS
+        return IDLE_TICK_NS if idle else CALM_TICK_NS
+
+    def _look_in(self, looking_in: select.poll, now_ns: i64, patience_ns: i64) -> None:
         """Somebody else reads the sockets; see to it that this remains so."""
-        tick_ns: i64 = TICK_NS
-        if self._leading and self._datagrams <= CALM_DATAGRAMS:
-            idle = now_ns - self._traffic_ns > IDLE_AFTER_NS
-            tick_ns = IDLE_TICK_NS if idle else CALM_TICK_NS
         self._datagrams = 0
-        self._waker.sleeps_until_ns = now_ns + tick_ns
-        if looking_in.poll(int(tick_ns) / 1e6):
+        until_ns = patience_ns + (now_ns if self._leading else self._led_ns)
+        self._waker.sleeps_until_ns = until_ns
+        self._looking_in = True
+        if looking_in.poll(max(int(until_ns - now_ns), 0) / 1e6):
             self._waker.clear()
+        self._looking_in = False
         now_ns = self._clock.now_ns()
+        if self._is_attended(now_ns, patience_ns):
+            return  # and the lock was left to those who need it
         with self.lock:
-            if self.closing or self._leading:
-                return
-            if self._burst.unsent_bytes > 0 or now_ns - self._led_ns >= TICK_NS:
+            if not self.closing and not self._is_attended(now_ns, patience_ns):
                 self._turn(now_ns, None)
                 self._tell()
+
+    def _is_attended(self, now_ns: i64, patience_ns: i64) -> bool:
+        away = self._burst.unsent_bytes > 0 or now_ns - self._led_ns >= patience_ns
+        return self._leading or not away
 
     # -- the end -----------------------------------------------------------------------------------
 

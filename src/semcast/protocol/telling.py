@@ -3,7 +3,9 @@
 Every period as long as there is something to tell, at once when much has come, and ever less often
 in a group at rest. While messages keep coming it may be put off for a few periods: what was lost
 shows by itself, in the gap before the next one; but a period after the last message it is told, as
-the last may be what was lost. Knows nothing of what is told, or to whom.
+the last may be what was lost. Those who hear others tell do so too, so that all agree at once; but
+not again and again, or they would answer each other for ever. Knows nothing of what is told, or to
+whom.
 """
 
 from typing import Final, final
@@ -16,6 +18,9 @@ from semcast.protocol.config import MemberConfig
 _REST_PERIODS_MAX: Final = 32
 # With gossip on demand, windows are acknowledged in eighths of their bytes too.
 _TOLD_PER_WINDOW: Final = 8
+# Those who have told lately tell again with others only if so large a part has come of what would
+# make them tell without delay.
+_WORTH_TELLING_PART: Final = 4
 
 
 @final
@@ -36,6 +41,7 @@ class Telling:
         self.untold_bytes: i64 = 0
         self.untold_max: Final[i64] = config.gossip_messages
         self._rest_periods: i64 = 1
+        self._told_ns: i64 = 0
 
     def news(self, more: i64, now_ns: i64) -> None:
         """So many more messages have come."""
@@ -63,6 +69,12 @@ class Telling:
         self._rest_periods = 1
         self.next_ns = min(self.next_ns, now_ns + self._period_ns)
 
+    def somebody_tells(self, now_ns: i64) -> None:
+        """Somebody waits for votes, or has sent its own: tell at once, if that is worth it."""
+        much = self.untold * _WORTH_TELLING_PART >= self.untold_max
+        if self.untold > 0 and (much or now_ns - self._told_ns >= self._period_ns):
+            self.next_ns = now_ns
+
     def begin(self) -> None:
         """Others are told now."""
         self.untold = 0
@@ -71,5 +83,6 @@ class Telling:
 
     def done(self, all_agreed: bool, now_ns: i64) -> None:
         """Others were told; if all is agreed there is nothing more to tell."""
+        self._told_ns = now_ns
         self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
         self.next_ns = self._put_off_ns = now_ns + self._rest_periods * self._period_ns

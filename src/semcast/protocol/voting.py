@@ -80,10 +80,8 @@ class Voting:
         """Somebody waits for votes: in a small group, tell at once if there is news."""
         if self.rounds is not None:
             self.rounds.stability.urge(now_ns)
-        elif self.gossiping is not None:
-            telling = self.gossiping.telling
-            if telling.untold > 0 and len(self.others) <= self._config.gossip_fanout:
-                telling.next_ns = now_ns
+        elif self.gossiping is not None and len(self.others) <= self._config.gossip_fanout:
+            self.gossiping.telling.somebody_tells(now_ns)
 
     def gossip(self, gossiping: Gossiping, safety: bool, outbox: Outbox, now_ns: i64) -> None:
         """Tell a few others who has what; less and less often when there is nothing to tell."""
