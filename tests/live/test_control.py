@@ -277,6 +277,32 @@ def test_no_more_answers_a_second_than_the_bound(
     assert len(session.sent) == control.ANSWERS_PER_S_MAX
 
 
+def told(session: Overheard) -> list[dict[str, Any]]:
+    """What was answered, one part each."""
+    return [json.loads(note["text"]) for note, _ in session.sent]
+
+
+def test_a_change_that_is_asked_for_again_is_answered_as_before(group: dict[str, Group]) -> None:
+    """The first answer may have been lost: it was this question that changed something."""
+    session, responder = overheard(group)
+    install = {"what": "install", "id": "one", "key_id": 7, "secret": OTHER.hex()}
+    for said in (install, install, install | {"id": "two"}):
+        responder.on_ask(said, Source(1, 1), HERE)
+    try:
+        assert [answer["body"]["changed"] for answer in told(session)] == [True, True, False]
+    finally:
+        responder.on_ask({"what": "remove", "id": "three", "key_id": 7}, Source(1, 1), HERE)
+
+
+def test_few_changes_are_remembered(group: dict[str, Group]) -> None:
+    session, responder = overheard(group)
+    for number in range(2 * control.CHANGES_MAX):
+        said = {"what": "remove", "id": f"{number}", "key_id": 9}
+        responder.on_ask(said, Source(1, 1), HERE)
+    assert session.sent
+    assert len(responder._changes) == control.CHANGES_MAX
+
+
 NOTES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda one: (

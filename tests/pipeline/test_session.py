@@ -104,15 +104,30 @@ def test_the_command_line_starts_without_loading_spark(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-def test_missing_pyspark_is_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "verify {folder}",
+        "analyse {folder}",
+        "profile {trace}",
+        "plan {trace} --receiver-rate 1",
+        "ingest {trace} --out {folder}/lake",
+        "sweep {scenario} --grid delay_ms=5 --seeds 1 --out {folder}/sweep",
+        "monitor quotes --insecure --size 2",
+        "demo --seconds 1",
+    ],
+)
+def test_missing_pyspark_is_one_clear_line(command: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("time_s,key\n1,a\n2,b\n")
+    scenario = ROOT / "examples" / "scenarios" / "fig5-purging.toml"
+    words = command.format(folder=tmp_path, trace=trace, scenario=scenario).split()
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from semcast.cli._errors import exit_code_of\n"
-        "from semcast.cli._spark import spark_session\n"
-        "sys.exit(exit_code_of(lambda: spark_session('test').__enter__()))"
+        f"from semcast.cli import main; sys.exit(main({words!r}))"
     )
     done = run_python("-c", program, temporary=tmp_path, cwd=ROOT)
-    assert done.returncode == 2
+    assert done.returncode == 2, done.stderr
     assert re.fullmatch(r"semcast: pyspark is not installed .*semcast\[spark\]'\n", done.stderr)
 
 

@@ -67,12 +67,21 @@ def test_a_broken_promise_is_told_with_messages_members_and_times(
     assert "Every promise that could be judged was kept." in shown.out
 
 
-def test_bad_input_is_one_line_and_exit_code_2(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["verify", "analyse"])
+def test_a_folder_that_is_not_there_is_refused_before_spark_is_started(
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert spark is not None
-    assert main(["verify", str(tmp_path / "nowhere")]) == 2
+    monkeypatch.setattr("semcast.pipeline.session.open_session", lambda *_: pytest.fail("started"))
+    assert main([command, str(tmp_path / "nowhere")]) == 2
     assert "there is no such folder" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_bad_input_is_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["verify", str(tmp_path), "--property", "fairness"]) == 2
     assert "there is no property 'fairness'" in capsys.readouterr().err.splitlines()[-1]
 

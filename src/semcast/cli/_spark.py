@@ -29,6 +29,11 @@ ConfOption = Annotated[
 ]
 
 
+def require_spark() -> None:
+    """PipelineError if pyspark is not installed: before whatever imports it."""
+    import semcast.pipeline.session  # noqa: F401
+
+
 @contextmanager
 def spark_session(
     command: str, master: str | None = None, conf: Sequence[str] | None = None

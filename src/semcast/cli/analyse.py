@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,15 +70,17 @@ def analyse(
       semcast sim run examples/scenarios/slow-reader.toml --journal journals
       semcast analyse journals --since-s 5 --until-s 20 --show semantic,occupancy
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    require_spark()
     from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
     from semcast.pipeline.analyse.runs import Span
-    from semcast.pipeline.journals import read_journals
+    from semcast.pipeline.journals import chosen_runs, read_journals
 
     options = Options(Span(since_s, until_s), window_s, round_ms)
     shown = _names(show, QUESTIONS)
     if everything or ((as_json or out is not None) and not shown):
         shown = list(QUESTIONS)
     asked = list(dict.fromkeys((*_FIRST, *shown)))
+    chosen_runs(journal, runs)  # before the seconds that Spark takes to start
     with spark_session("analyse", master, conf) as spark:
         journals = read_journals(spark, journal, runs)
         with Analysis(journals, asked, options) as analysis:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
 
 if TYPE_CHECKING:
     from semcast.cli._demo_group import Traffic
@@ -47,6 +47,7 @@ def demo(
 
     if keep is not None and keep.exists():
         raise InputError(f"{keep} is there already; name a folder that is not")
+    require_spark()
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as temporary:
         journal = keep or Path(temporary) / "journal"
         traffic, said = _record(seconds, journal, as_json)

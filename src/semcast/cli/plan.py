@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
 from semcast.cli._trace import ColumnOption, FormatOption, TimeUnitOption, trace_options
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def plan(
     if not 0 < blocked_max < 1:
         raise InputError(f"--blocked-max is {blocked_max:g}; it must be between 0 and 1")
     stream = find_stream(trace, trace_options(column, time_unit, kind), only)
+    require_spark()
     from semcast.pipeline.plan.run import Receiver, Wish, plan_found
 
     wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max)

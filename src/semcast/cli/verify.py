@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
 
 if TYPE_CHECKING:
     from semcast.check import Violation
@@ -56,12 +56,14 @@ def verify(
       semcast verify journals
       semcast verify journals --property agreement --property fifo-order --json
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    with spark_session("verify", master, conf) as spark:
-        from semcast.pipeline.journals import read_journals
-        from semcast.pipeline.verify import verify as judge
-        from semcast.pipeline.verify.report import chosen
+    require_spark()
+    from semcast.pipeline.journals import chosen_runs, read_journals
+    from semcast.pipeline.verify import verify as judge
+    from semcast.pipeline.verify.report import chosen
 
-        chosen(properties)
+    chosen(properties)
+    chosen_runs(journal, run)  # before the seconds that Spark takes to start
+    with spark_session("verify", master, conf) as spark:
         journals = read_journals(spark, journal, run)
         verdicts = judge(spark, journals, properties, rest, max(show, 1))
     if as_json:

@@ -42,6 +42,8 @@ ANSWER_CHARACTERS_MAX: Final = 1 << 18
 PARTS_MAX: Final = 1 << 10
 ANSWERS_PER_S_MAX: Final = 200
 VIEWS_MAX: Final = 256
+# Changes whose answers a member remembers, to give them again.
+CHANGES_MAX: Final = 64
 _ID_CHARACTERS_MAX: Final = 32
 # What surrounds a part of an answer in its datagram: IPv6 and UDP, seal, frame, names in JSON.
 _AROUND_BYTES: Final = 48 + 64 + 4 + 128
@@ -68,6 +70,9 @@ class Responder:
         self._views: Final = views
         self._second = 0
         self._answers = 0
+        # By a question's number, what was answered when it first came: a change is made once, and
+        # a question is repeated when an answer was lost, or late.
+        self._changes: Final[dict[str, dict[str, Any]]] = {}
         session.handlers["ask"] = self.on_ask
 
     def on_ask(self, said: Mapping[str, Any], _: Source, address: Address) -> None:
@@ -79,13 +84,23 @@ class Responder:
             raise RemoteProtocolError("asked without a number for the answer")
         if not self._may_answer():
             return
+        answer = self._changes.get(number) or self._answer(what, said)
+        if what in CHANGING:
+            self._remember(number, answer)
+        answer = answer | {"name": self._session.config.name, "members": self._members()}
+        self._send(json.dumps(answer, separators=(",", ":")), number, address)
+
+    def _answer(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
         try:
             body = self._tell(what) if what in TELLING else self._change(what, said)
-            answer: dict[str, Any] = {"ok": True, "why": "", "body": body}
         except SemcastError as error:
-            answer = {"ok": False, "why": str(error), "body": {}}
-        answer |= {"name": self._session.config.name, "members": self._members()}
-        self._send(json.dumps(answer, separators=(",", ":")), number, address)
+            return {"ok": False, "why": str(error), "body": {}}
+        return {"ok": True, "why": "", "body": body}
+
+    def _remember(self, number: str, answer: dict[str, Any]) -> None:
+        self._changes[number] = answer
+        if len(self._changes) > CHANGES_MAX:
+            del self._changes[next(iter(self._changes))]
 
     def _may_answer(self) -> bool:
         """No more than so many a second: answers are larger than questions."""

@@ -68,7 +68,7 @@ def read_journals(
 
 
 def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None) -> Journals:
-    parts = [part for run in _chosen(path, runs) for part in _parts_of(path, run)]
+    parts = [part for run in chosen_runs(path, runs) for part in _parts_of(path, run)]
     by_run: dict[str, list[_Part]] = {}
     for part in _checked(parts):
         by_run.setdefault(part.run, []).append(part)
@@ -94,7 +94,8 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
 # -- files and headers -----------------------------------------------------------------------------
 
 
-def _chosen(path: str | Path, runs: Sequence[str] | None) -> list[str]:
+def chosen_runs(path: str | Path, runs: Sequence[str] | None) -> list[str]:
+    """The runs below `path` that are asked for, or all; InputError if there are none."""
     there = runs_in(path)
     if not Path(path).is_dir():
         raise InputError(f"{path} holds no journal; there is no such folder")
