@@ -101,11 +101,12 @@ def test_a_run_is_at_rest_by_its_journal_if_it_was(
     found: dict[str, RunVerdict] = {
         one.run: one for one in verify(spark, journals, ["agreement", "sender_reliability"])
     }
-    assert {run: not one.not_at_rest for run, one in found.items()} == came_to_rest
-    assert {bool(one.judged) for one in found.values()} == {True, False}
-    assert set(came_to_rest.values()) == {True, False}
-    for run, one in found.items():
-        assert bool(one.judged) == came_to_rest[run]
+    assert found.keys() == came_to_rest.keys()
+    # One that was cut short may happen to have nothing left to do, but not all of them.
+    assert all(not found[run].not_at_rest for run, rests in came_to_rest.items() if rests)
+    assert {bool(one.not_at_rest) for one in found.values()} == {True, False}
+    for one in found.values():
+        assert bool(one.judged) == (not one.not_at_rest)
 
 
 def test_every_property_of_check_has_a_stage() -> None:
