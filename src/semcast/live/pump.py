@@ -121,8 +121,10 @@ class Pump:
         """
         if self.on_ready is None:
             if now_ns - self._read_ns > patience_ns and not self._leading:
-                # Mostly there is nothing, and to ask the sockets one by one is dear.
-                self._turn(now_ns, [fileno for fileno, _ in self._sockets.poll(0)])
+                # Mostly there is nothing, and to ask the sockets one by one is dear. But if there
+                # is anything, all of it is read: nobody comes back for the rest.
+                self._read_in(now_ns, None if self._sockets.poll(0) else [])
+                self._settle(now_ns)
                 if self._followers:
                     self._wake_followers()
             self._led_ns = now_ns
