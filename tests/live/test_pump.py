@@ -225,7 +225,10 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
     pair.engine.start()
     pair.engine.try_send(b"x", None)
     pair.pass_on(lambda: pair.a.send(b"for b"))
-    assert [pair.engine.try_receive_many(1)[0].payload] == [b"x"]
+    # Neither of these calls reads the sockets itself.
+    own = pair.engine.try_receive()
+    assert own is not None
+    assert own.payload == b"x"
     waited_s = 0.0
     taken: list[Message] = []
     while not taken and waited_s < DEADLINE_S:

@@ -84,9 +84,7 @@ class Responder:
             raise RemoteProtocolError("asked without a number for the answer")
         if not self._may_answer():
             return
-        answer = self._changes.get(number) or self._answer(what, said)
-        if what in CHANGING:
-            self._remember(number, answer)
+        answer = self._answer(what, said) if what in TELLING else self._once(number, what, said)
         answer = answer | {"name": self._session.config.name, "members": self._members()}
         self._send(json.dumps(answer, separators=(",", ":")), number, address)
 
@@ -97,10 +95,12 @@ class Responder:
             return {"ok": False, "why": str(error), "body": {}}
         return {"ok": True, "why": "", "body": body}
 
-    def _remember(self, number: str, answer: dict[str, Any]) -> None:
-        self._changes[number] = answer
-        if len(self._changes) > CHANGES_MAX:
-            del self._changes[next(iter(self._changes))]
+    def _once(self, number: str, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        if number not in self._changes:
+            self._changes[number] = self._answer(what, said)
+            if len(self._changes) > CHANGES_MAX:
+                del self._changes[next(iter(self._changes))]
+        return self._changes[number]
 
     def _may_answer(self) -> bool:
         """No more than so many a second: answers are larger than questions."""

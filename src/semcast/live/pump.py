@@ -291,6 +291,7 @@ class Pump:
         return unsent or self._session.next_deadline_ns() <= now_ns
 
     def _patience_ns(self, now_ns: i64) -> i64:
+        """How long an application may stay away as things are."""
         if self._datagrams > CALM_DATAGRAMS or self._burst.goes_on:
             return TICK_NS
         idle = self._leading and now_ns - self._traffic_ns > IDLE_AFTER_NS
