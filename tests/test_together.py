@@ -4,9 +4,12 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from tools.together import Stream
 
 TOOL = str(Path(__file__).parents[1] / "tools" / "together.py")
 DEADLINE_S = 60.0
@@ -77,3 +80,23 @@ def test_an_end_from_outside_tells_how_far_everything_was(tmp_path: Path) -> Non
     assert process.returncode == 128 + signal.SIGTERM
     assert "== one did not end; its last lines:\nbegun\n" in output
     assert output.endswith("== one did not end\n== two did not end\n")
+
+
+def test_what_is_stopped_did_not_end_however_soon_it_is_gone() -> None:
+    stream = Stream(f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(600)'")
+    running = threading.Thread(target=stream.run)
+    running.start()
+    while not stream.tail:
+        time.sleep(0.01)
+    stream.stop()
+    running.join(DEADLINE_S)
+    assert not running.is_alive()
+    assert stream.ended == "did not end"
+
+
+def test_what_is_stopped_before_its_turn_is_not_started(tmp_path: Path) -> None:
+    stream = Stream(f"touch {shlex.quote(str(tmp_path / 'started'))}")
+    stream.stop()
+    stream.run()
+    assert stream.ended == "did not end"
+    assert not (tmp_path / "started").exists()

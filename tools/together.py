@@ -48,6 +48,8 @@ class Stream:
         self._took_s = 0.0
         self._rest = b""
         self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._stopping = threading.Lock()
 
     def run(self) -> None:
         """Run it to its end, and show what it says.
@@ -56,9 +58,12 @@ class Stream:
         """
         began_s, seen = time.monotonic(), 0
         with tempfile.TemporaryFile() as output:
-            self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
+            with self._stopping:
+                if self._stopped:
+                    return
+                self._process = subprocess.Popen(
+                    self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+                )
             code = None
             while code is None:
                 time.sleep(LOOK_S)
@@ -66,8 +71,10 @@ class Stream:
                 while more := os.pread(output.fileno(), 1 << 20, seen):
                     seen += len(more)
                     self._note(more)
-        self._took_s = time.monotonic() - began_s
-        self.code = abs(code)
+        with self._stopping:
+            if not self._stopped:
+                self._took_s = time.monotonic() - began_s
+                self.code = abs(code)
 
     def _note(self, more: bytes) -> None:
         *lines, self._rest = (self._rest + more).split(b"\n")
@@ -77,9 +84,12 @@ class Stream:
                 self.failed.append(line[:REASON_CHARACTERS])
             say(f"{self.name}| {line}")
 
-    def terminate(self) -> None:
-        if self._process is not None and self.code is None:
-            self._process.terminate()
+    def stop(self) -> None:
+        """It did not end, or did not even start: what becomes of it from now on is our doing."""
+        with self._stopping:
+            self._stopped = True
+            if self._process is not None and self.code is None:
+                self._process.terminate()
 
     @property
     def ended(self) -> str:
@@ -135,7 +145,7 @@ def main(commands: Sequence[str]) -> int:
         work(streams)
     except (KeyboardInterrupt, SystemExit):
         for one in streams:
-            one.terminate()
+            one.stop()
         tell(streams)
         raise
     tell(streams)
