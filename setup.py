@@ -27,6 +27,7 @@ LIVE = (
     "clock.py",
     "waker.py",
     "burst.py",
+    "patience.py",
     "pump.py",
     "engine.py",
     "session.py",

@@ -11,8 +11,9 @@ from tests.live.fake_world import World, payloads
 
 from semcast.live.address import Address
 from semcast.live.engine import Engine
-from semcast.live.pump import ATTEND_ALONE_NS, SOON_NS
-from semcast.live.session import Session
+from semcast.live.patience import PAUSE_NS
+from semcast.live.pump import NEW_NS, SOON_NS
+from semcast.live.session import DATAGRAMS_PER_TURN, Session
 from semcast.live.waker import Waker
 from semcast.testing import FakeMember
 from semcast.testing.network import FakeNetwork, FakeTransport
@@ -32,9 +33,8 @@ class HeardTransport(FakeTransport):
     def __init__(self, network: FakeNetwork, address: Address) -> None:
         super().__init__(network, address)
         self.waker = Waker()
-        # As a real one does, it may leave something in a socket that is ready, for whoever waits
-        # for it and so comes back.
-        self.ready_max = 64
+        # How many datagrams each read asked for.
+        self.asked: list[int] = []
 
     def filenos(self) -> tuple[int, ...]:
         return (self.waker.fileno(),)
@@ -42,7 +42,8 @@ class HeardTransport(FakeTransport):
     def receive(
         self, datagrams_max: int = 64, ready: Container[int] | None = None
     ) -> list[tuple[bytes, Address]]:
-        got = super().receive(datagrams_max if ready is None else self.ready_max, ready)
+        self.asked.append(datagrams_max)
+        got = super().receive(datagrams_max, ready)
         if not self._inbox:
             self.waker.clear()
         return got
@@ -73,14 +74,22 @@ class Pair:
         assert network.run(lambda: self.a.complete and self.b.complete)
         self.engine = Engine(session)
 
-    def pass_on(self, send: Callable[[], object]) -> None:
-        """What a sends in there arrives at b, now."""
+    def sent(self, send: Callable[[], object]) -> list[tuple[bytes, Address]]:
+        """What a sends in there, and where from."""
         seen = self.world.network.seen
         seen.clear()
         send()
-        for source, _, datagram in list(seen):
+        return [(datagram, source) for source, _, datagram in seen]
+
+    def arrive(self, datagrams: list[tuple[bytes, Address]]) -> None:
+        """At b, now."""
+        for datagram, source in datagrams:
             self.heard.arrive(datagram, source)
         self.heard.waker.wake()
+
+    def pass_on(self, send: Callable[[], object]) -> None:
+        """What a sends in there arrives at b, now."""
+        self.arrive(self.sent(send))
 
     def say_hello(self) -> None:
         self.a.session.say_hello(self.world.network.now_ns)
@@ -132,23 +141,17 @@ def test_a_message_is_sent_before_whatever_else_is_due(pair: Pair) -> None:
 
 
 def receive_with_a_note(pair: Pair, number: int, away_s: float) -> bool:
-    """B waits; a hello and a message of a's arrive in one go. Whether the hello is read already
-    when b has the message, to which it comes after so many seconds elsewhere.
+    """A hello and a message of a's arrive in one go after b has waited. Whether the hello is read
+    already when b has the message, to which it comes after so many seconds elsewhere.
     """
     before_ns = pair.heard_of_a_ns()
-
-    def arrive() -> None:
-        # Once b waits: what is there when it comes is read in a turn of its own.
-        while not pair.engine.pump._leading:
-            time.sleep(0.0001)
-        pair.hello_and(b"%d" % number)
-
-    sender = threading.Thread(target=lambda: pair.pass_on(arrive), daemon=True)
-    sender.start()
+    datagrams = pair.sent(lambda: pair.hello_and(b"%d" % number))
+    with pytest.raises(TimeoutError):
+        pair.engine.receive(0.001)
+    pair.arrive(datagrams)
     if away_s:
         time.sleep(away_s)
     message = pair.engine.receive(DEADLINE_S)
-    sender.join()
     assert message.payload == b"%d" % number
     return pair.heard_of_a_ns() > before_ns
 
@@ -203,19 +206,56 @@ def test_notes_that_wait_are_few(pair: Pair) -> None:
     assert pair.heard_of_a_ns() == now_ns
 
 
-def test_a_sender_reads_the_sockets_now_and_then(pair: Pair) -> None:
+def test_a_sender_that_goes_on_reads_the_sockets_now_and_then(pair: Pair) -> None:
     """And so needs no other thread to do it, which would be in its way."""
-    pair.engine.try_send(b"x", None)
-    pair.heard.ready_max = 1
     pair.pass_on(pair.send_many)
-    time.sleep(1.5 * ATTEND_ALONE_NS / 1e9)
-    pair.engine.try_send(b"y", None)
-    assert payloads(pair.b) == [b"x", b"y", *MANY]
+    for _ in range(TRIES):
+        pair.engine.try_send(b"own", None)
+    assert [one for one in payloads(pair.b) if one != b"own"] == MANY
+
+
+def test_a_sender_that_pauses_leaves_the_sockets_to_the_engine(pair: Pair) -> None:
+    """Its messages are just being received, perhaps on the same processor."""
+    pair.pass_on(pair.send_many)
+    for _ in range(10):
+        time.sleep(2 * PAUSE_NS / 1e9)
+        pair.engine.try_send(b"own", None)
+    assert set(payloads(pair.b)) == {b"own"}
+    pair.engine.start()
+    found: list[bytes] = []
+    until_s = time.monotonic() + DEADLINE_S
+    while found != MANY and time.monotonic() < until_s:
+        time.sleep(2 * PAUSE_NS / 1e9)
+        pair.engine.try_send(b"own", None)
+        taken = [one.payload for one in pair.engine.try_receive_many(TRIES)]
+        found += [one for one in taken if one != b"own"]
+    assert found == MANY
+
+
+def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> None:
+    """And who finds some there at once reads all of them: it is behind."""
+    with pytest.raises(TimeoutError):
+        pair.engine.receive(0.01)
+    datagrams = pair.sent(pair.send_many)
+
+    def arrive() -> None:
+        pair.heard.asked.clear()
+        while not pair.engine.pump._leading:
+            time.sleep(0.0001)
+        time.sleep(10 * NEW_NS / 1e9)
+        pair.arrive(datagrams)
+
+    sender = threading.Thread(target=arrive, daemon=True)
+    sender.start()
+    taken = [pair.engine.receive(DEADLINE_S).payload for _ in MANY]
+    sender.join()
+    assert taken == MANY
+    first = next(at for at, asked in enumerate(pair.heard.asked) if asked == 1)
+    assert pair.heard.asked[first + 1] == DATAGRAMS_PER_TURN
 
 
 def test_a_receiver_that_is_slow_reads_all_that_came_meanwhile(pair: Pair) -> None:
     """What stays in the sockets cannot be purged, and would grow old there."""
-    pair.heard.ready_max = 1
     pair.pass_on(pair.send_many)
     assert pair.engine.receive(DEADLINE_S).payload == MANY[0]
     assert payloads(pair.b) == MANY[1:]

@@ -1,6 +1,7 @@
 """Sealing: the format, and that only authentic, fresh datagrams of this group ever open."""
 
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,11 @@ def reference(suite: int, packet: int, frames: bytes) -> bytes:
     about = struct.pack("<BHQQQ", suite, key_id, GROUP, SOURCE.sender, SOURCE.incarnation)
     header = b"\x01" + about + struct.pack("<Q", packet)
     if suite == PLAIN:
-        check = AESGCM(bytes(32)).encrypt(bytes(12), b"", header + frames)[:4]
-        return header + frames + check
+        body = header + frames
+        check = struct.pack("<I", zlib.crc32(body))
+        if len(body) > 2048:
+            check = AESGCM(bytes(32)).encrypt(bytes(12), b"", body)[:4]
+        return body + check
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=b"semcast datagram\x01", info=about)
     key, nonce = hkdf.derive(SECRET), struct.pack("<IQ", 0, packet)
     cipher = AESGCM(key) if suite == AES_256_GCM else ChaCha20Poly1305(key)
@@ -100,6 +104,20 @@ def test_what_is_sealed_opens_to_itself_with_growing_numbers(
         assert (opened.header.packet, opened.frames) == (number, frames)
     assert opener.opened == sealer.packet == len(batches)
     assert not any(opener.refused.values())
+
+
+@pytest.mark.parametrize("suite", ALL_SUITES)
+@pytest.mark.parametrize("more", [-1, 0, 1, 60_000])
+def test_every_size_has_the_check_that_it_should_have(suite: int, more: int) -> None:
+    """Plain datagrams have another one from 2,049 bytes on."""
+    frames = bytes(2048 - HEADER_BYTES + more)
+    datagram = sealer_for(suite).seal(frames)
+    assert datagram == reference(suite, 1, frames)
+    for at in (HEADER_BYTES, len(datagram) - 1):
+        altered = bytearray(datagram)
+        altered[at] ^= 1
+        with pytest.raises(SealError):
+            Opener(GROUP, keys_for(suite)).open(bytes(altered))
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -240,7 +258,24 @@ def test_arbitrary_bytes_raise_the_three_errors_and_nothing_else(
         opener.open(datagram)
     assert sum(opener.refused.values()) == 1
     assert set(opener.refused) == set(REFUSALS)
-    assert (opener.opened, len(opener._guard), len(opener._ciphers)) == (0, 0, 0)
+    assert (opener.opened, len(opener._guard), len(opener._known)) == (0, 0, 0)
+
+
+@given(
+    suite=st.sampled_from(ALL_SUITES),
+    keep=st.integers(0, HEADER_BYTES + len(FRAMES)),
+    noise=st.binary(max_size=120),
+)
+def test_arbitrary_bytes_that_begin_like_a_sender_who_is_known_fare_no_better(
+    suite: int, keep: int, noise: bytes
+) -> None:
+    sealer, opener = sealer_for(suite), Opener(GROUP, keys_for(suite))
+    opener.open(sealer.seal(FRAMES))
+    with pytest.raises((SealError, ReplayError, RemoteProtocolError)):
+        opener.open(sealer.seal(FRAMES)[:keep] + noise)
+    assert sum(opener.refused.values()) == 1
+    assert (opener.opened, len(opener._guard), len(opener._known)) == (1, 1, 1)
+    assert opener.open(sealer.seal(FRAMES)).frames == FRAMES
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -370,12 +405,12 @@ def test_forgeries_move_no_window_and_touch_no_cache(
     sealer, opener = sealer_for(AES_256_GCM), Opener(GROUP, Keyring(SECRET))
     early, late = sealer.seal(b"early"), sealer.seal(b"late")
     opener.open(late)
-    ciphers = dict(opener._ciphers)
+    known = dict(opener._known)
     for suite, (sender, incarnation), packet in forged:
         about = struct.pack("<BBHQQQQ", 1, suite, 1, GROUP, sender, incarnation, packet)
         with pytest.raises((SealError, ReplayError)):
             opener.open(about + late[HEADER_BYTES:])
-    assert opener._ciphers == ciphers
+    assert opener._known == known
     assert len(opener._guard) == 1
     assert opener.open(early).frames == b"early"
     assert opener.open(sealer.seal(b"next")).frames == b"next"
@@ -396,7 +431,7 @@ def test_caches_are_bounded_by_senders_not_by_restarts_keys_or_suites() -> None:
                 for _ in range(suite):
                     datagram = sealer.seal(FRAMES)  # The second suite goes on where one ended.
                 opener.open(datagram)
-    assert (len(opener._ciphers), len(opener._guard)) == (3, 3)
+    assert (len(opener._known), len(opener._prefixes), len(opener._guard)) == (3, 3, 3)
 
 
 def test_senders_beyond_the_bound_are_refused_and_the_others_go_on() -> None:

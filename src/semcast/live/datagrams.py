@@ -30,7 +30,6 @@ from semcast.live.offload import (
 
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
 CACHED_BYTES: Final = 256 << 10
-QUIET_BYTES: Final = 4096
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
@@ -76,8 +75,6 @@ class Transport(ABC):
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
         self._now = tuple((sock.fileno(), sock.recvmsg) for sock in self._sockets)
         self._next = self._now[::-1]
-        # Whether there was no more than one datagram the last time.
-        self._quiet = True
         # Addresses remembered at the most; beyond that the books are begun afresh.
         self.book_max = BOOK_MAX
         self._targets: dict[Address, SocketAddress] = {}
@@ -135,11 +132,6 @@ class Transport(ABC):
                     got += split(data, ancillary, source)
                     continue
                 got.append((data, source))
-                if len(got) == 1 and len(data) < QUIET_BYTES and self._quiet and ready is not None:
-                    # One small datagram, as before: probably there is no other, and to ask for it
-                    # takes as long as to receive one. If there is, the socket stays ready.
-                    break
-        self._quiet = len(got) <= 1
         if calls:
             counters = self.counters
             counters["receive_calls"] += calls

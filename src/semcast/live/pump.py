@@ -16,26 +16,26 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError
-from semcast.live.burst import ENOUGH, GATHER, TAIL_NS, Burst
+from semcast.live.burst import ALONE, ENOUGH, GATHER, TAIL_NS, Burst
 from semcast.live.clock import FOREVER, Clock
-from semcast.live.session import Session
+from semcast.live.patience import PAUSE_NS, USUAL_NS, Patience
+from semcast.live.session import DATAGRAMS_PER_TURN, Session
 from semcast.live.waker import Waker
 
 _MS: Final = 1_000_000
-# How long an application may stay away from the sockets that it was reading, or from sending,
-# before the engine's thread reads them: when there is much traffic, little, and none.
-TICK_NS: Final = 1 * _MS
-CALM_TICK_NS: Final = 5 * _MS
-IDLE_TICK_NS: Final = 20 * _MS
-IDLE_AFTER_NS: Final = 200 * _MS
-# Traffic is calm while a tick brings no more datagrams than this: the sockets hold many more.
-CALM_DATAGRAMS: Final = 100
 # An application that calls often reads the sockets now and then, so that nobody else has to: most
-# often when it receives, or sends as much as it can; and when it sends now and then.
+# often when it receives, or sends as much as it can. One that pauses between sends leaves it to the
+# engine's thread, which has the time of the pause, and is sooner out of the receivers' way.
 ATTEND_NS: Final = 500_000
 ATTEND_ALONE_NS: Final = 4 * _MS
 # One that was away no longer than this will be back as soon, and what is due can wait for it.
 SOON_NS: Final = 500_000
+# What comes to one that waits was not there before if it took at least so long.
+NEW_NS: Final = 20_000
+# One that has waited for so long has nothing else to do.
+IDLE_NS: Final = 200 * _MS
+# What a datagram takes of a socket's room besides its own bytes.
+_AROUND_BYTES: Final = 1024
 
 
 @final
@@ -56,6 +56,7 @@ class Pump:
         self._session: Final = session
         self._clock: Final = clock
         self._burst: Final = Burst()
+        self._patience: Final = Patience(session.transport.receive_buffer_bytes)
         self._on_turn_ns: i64 = 0
         self._sockets: Final = select.epoll()
         # Wakes a thread that reads the sockets; and the engine's own.
@@ -63,18 +64,14 @@ class Pump:
         self._waker: Final = Waker()
         self._followers: list[threading.Lock] = []
         self._leading = False
-        # When somebody else than the engine's thread last read the sockets, or could have.
-        self._led_ns: i64 = -FOREVER
-        # When anybody did.
+        # When anybody last read the sockets.
         self._read_ns: i64 = -FOREVER
         # When whoever waits last stopped waiting, and whether it was soon back.
         self._left_ns: i64 = -FOREVER
         self._soon_back = False
         # Whether a turn was begun whose rest is still to be done.
         self._owing = False
-        self._traffic_ns: i64 = -FOREVER
-        # Since the engine's thread looked in; and whether it does no more than that.
-        self._datagrams: i64 = 0
+        # Whether the engine's thread only looks in.
         self._looking_in = False
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
@@ -95,9 +92,13 @@ class Pump:
         if what == GATHER:
             self._waker.wake_by(now_ns + TAIL_NS)
         else:
+            rested = what == ALONE and self._patience.came(now_ns)
             self.flush(now_ns)
             now_ns = self._clock.now_ns()
-            self.attend(now_ns, ATTEND_NS if what == ENOUGH else ATTEND_ALONE_NS)
+            if rested:
+                self._patience.stays(now_ns)
+            else:
+                self.attend(now_ns, ATTEND_NS if what == ENOUGH else ATTEND_ALONE_NS)
         self._burst.done(now_ns)
 
     def flush(self, now_ns: i64) -> None:
@@ -127,7 +128,7 @@ class Pump:
                 self._settle(now_ns)
                 if self._followers:
                     self._wake_followers()
-            self._led_ns = now_ns
+            self._patience.stays(now_ns)
 
     def wait(self, ready: Callable[[], bool], until_ns: i64) -> bool:
         """Until `ready`; False if it is not so in time. Others may have the lock meanwhile."""
@@ -165,6 +166,7 @@ class Pump:
     def _lead(self, now_ns: i64, until_ns: i64) -> None:
         """Read the sockets in place of the engine's thread, once."""
         wait_ns: i64 = min(until_ns, self._session.next_deadline_ns()) - now_ns
+        began_ns = now_ns
         events: list[tuple[int, int]] = []
         self._leading = True
         self.lock.release()
@@ -173,13 +175,20 @@ class Pump:
         finally:
             self.lock.acquire()
             self._leading = False
-            self._left_ns = self._led_ns = now_ns = self._clock.now_ns()
+            self._left_ns = now_ns = self._clock.now_ns()
+            if events:
+                self._patience.came(now_ns)
+            else:
+                self._patience.stays(now_ns)
         if self.closing:
             return
         ready = [fileno for fileno, _ in events]
         if self._leader_waker.fileno() in ready:
             self._leader_waker.clear()
-        self._read_in(now_ns, ready)
+        # Probably there is no other than the one that it waited for, and to ask for it takes as
+        # long as to receive one. If there is, the socket stays ready.
+        one = now_ns - began_ns >= NEW_NS
+        self._read_in(now_ns, ready, 1 if one else DATAGRAMS_PER_TURN)
         if self._soon_back and self._has_messages():
             self._owing = True
         else:
@@ -212,14 +221,13 @@ class Pump:
         self._read_in(now_ns, ready)
         self._settle(now_ns)
 
-    def _read_in(self, now_ns: i64, ready: list[int] | None) -> None:
+    def _read_in(
+        self, now_ns: i64, ready: list[int] | None, datagrams_max: int = DATAGRAMS_PER_TURN
+    ) -> None:
         """Read the sockets that are ready, or all."""
         self._read_ns = now_ns
         if ready is None or len(ready) > 0:
-            datagrams: i64 = self._session.on_readable(now_ns, ready)
-            if datagrams > 0:
-                self._traffic_ns = now_ns
-                self._datagrams += datagrams
+            self._session.on_readable(now_ns, ready, datagrams_max)
 
     def _settle(self, now_ns: i64) -> None:
         """Do what is due; send what is to be sent."""
@@ -236,17 +244,14 @@ class Pump:
     # -- the engine's own thread -------------------------------------------------------------------
 
     def _run(self) -> None:
-        waiting = select.epoll()
-        waiting.register(self._sockets.fileno(), select.EPOLLIN)
-        waiting.register(self._waker.fileno(), select.EPOLLIN)
-        looking_in = select.poll()
-        looking_in.register(self._waker.fileno(), select.POLLIN)
+        waiting = select.poll()
+        for fileno in (*self._session.transport.filenos(), self._waker.fileno()):
+            waiting.register(fileno, select.POLLIN)
         try:
             while not self.closing:
                 now_ns: i64 = self._clock.now_ns()
-                patience_ns = self._patience_ns(now_ns)
-                if self._leading or now_ns - self._led_ns < patience_ns:
-                    self._look_in(looking_in, now_ns, patience_ns)
+                if self._leading or self._patience.away_ns(now_ns) < self._patience.ns:
+                    self._look_in(now_ns)
                 else:
                     self._read(waiting, now_ns)
         except Exception as error:
@@ -254,8 +259,6 @@ class Pump:
             with self.lock:
                 self._fail(error)
             raise
-        finally:
-            waiting.close()
 
     def _fail(self, error: Exception) -> None:
         session = self._session
@@ -265,14 +268,14 @@ class Pump:
             )
         self._tell()
 
-    def _read(self, waiting: select.epoll, now_ns: i64) -> None:
+    def _read(self, waiting: select.poll, now_ns: i64) -> None:
         """Wait for the sockets, as long as nobody else does."""
         with self.lock:
             until_ns: i64 = self._session.next_deadline_ns()
             if self._burst.unsent_bytes > 0:
                 until_ns = min(until_ns, now_ns + TAIL_NS)
             self._waker.sleeps_until_ns = until_ns
-        events = waiting.poll(max(int(until_ns - now_ns), 0) / 1e9)
+        events = waiting.poll(max(int(until_ns - now_ns), 0) / 1e6)
         with self.lock:
             for fileno, _ in events:
                 if fileno == self._waker.fileno():
@@ -290,33 +293,35 @@ class Pump:
         unsent = self._owing or self._burst.unsent_bytes > 0
         return unsent or self._session.next_deadline_ns() <= now_ns
 
-    def _patience_ns(self, now_ns: i64) -> i64:
-        """How long an application may stay away as things are."""
-        if self._datagrams > CALM_DATAGRAMS or self._burst.goes_on:
-            return TICK_NS
-        idle = self._leading and now_ns - self._traffic_ns > IDLE_AFTER_NS
-        return IDLE_TICK_NS if idle else CALM_TICK_NS
-
-    def _look_in(self, looking_in: select.poll, now_ns: i64, patience_ns: i64) -> None:
+    def _look_in(self, now_ns: i64) -> None:
         """Somebody else reads the sockets; see to it that this remains so."""
-        self._datagrams = 0
-        until_ns = patience_ns + (now_ns if self._leading else self._led_ns)
+        until_ns = self._patience.look_ns(now_ns, self._leading)
         self._waker.sleeps_until_ns = until_ns
         self._looking_in = True
-        if looking_in.poll(max(int(until_ns - now_ns), 0) / 1e6):
-            self._waker.clear()
+        self._waker.nap(until_ns - now_ns)
         self._looking_in = False
         now_ns = self._clock.now_ns()
-        if self._is_attended(now_ns, patience_ns):
+        self._looked(now_ns)
+        if self._is_attended(now_ns):
             return  # and the lock was left to those who need it
         with self.lock:
-            if not self.closing and not self._is_attended(now_ns, patience_ns):
+            if not self.closing and not self._is_attended(now_ns):
                 self._turn(now_ns, None)
                 self._tell()
 
-    def _is_attended(self, now_ns: i64, patience_ns: i64) -> bool:
-        away = self._burst.unsent_bytes > 0 or now_ns - self._led_ns >= patience_ns
-        return self._leading or not away
+    def _looked(self, now_ns: i64) -> None:
+        away_ns = self._patience.away_ns(now_ns)
+        if self._leading:
+            attentive = self._soon_back or away_ns > IDLE_NS
+        else:
+            attentive = away_ns < PAUSE_NS and now_ns - self._read_ns < USUAL_NS
+        counters = self._session.transport.counters
+        came_bytes: i64 = counters["bytes_in"] + counters["datagrams_in"] * _AROUND_BYTES
+        self._patience.looked(now_ns, attentive, self._burst.goes_on, came_bytes)
+
+    def _is_attended(self, now_ns: i64) -> bool:
+        unsent = self._burst.unsent_bytes > 0
+        return self._leading or not (unsent or now_ns - self._read_ns >= self._patience.ns)
 
     # -- the end -----------------------------------------------------------------------------------
 

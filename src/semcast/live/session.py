@@ -38,7 +38,7 @@ RETRY_NS: Final = 1_000_000
 # New messages are taken from the member in small portions: what the socket has no room for can
 # then still be purged.
 _DATAGRAMS_PER_CALL: Final = 16
-_DATAGRAMS_PER_TURN: Final = 64
+DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's source stands in its header; see wire/header.py.
 _SOURCE_FROM: Final = 12
 _SOURCE_TO: Final = 28
@@ -103,9 +103,14 @@ class Session:
 
     # -- in ----------------------------------------------------------------------------------------
 
-    def on_readable(self, now_ns: int, ready: Container[int] | None = None) -> int:
+    def on_readable(
+        self,
+        now_ns: int,
+        ready: Container[int] | None = None,
+        datagrams_max: int = DATAGRAMS_PER_TURN,
+    ) -> int:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
-        received = self.transport.receive(_DATAGRAMS_PER_TURN, ready)
+        received = self.transport.receive(datagrams_max, ready)
         opener, mine = self.opener, self._mine
         for datagram, address in received:
             if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from typing import Final
 
 _CLOSED: Final = -1
@@ -13,6 +14,8 @@ class Waker:
     def __init__(self) -> None:
         # Until when whoever waits for it waits at the most, as far as it says so.
         self.sleeps_until_ns = 0
+        self._bell: Final = threading.Lock()
+        self._bell.acquire()
         if hasattr(os, "eventfd"):
             self._read = self._write = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         else:
@@ -29,12 +32,22 @@ class Waker:
         # It is readable already, or closed: fine.
         with contextlib.suppress(OSError):
             os.write(self._write, b"\1\0\0\0\0\0\0\0")
+        if self._bell.locked():
+            with contextlib.suppress(RuntimeError):  # somebody else was quicker
+                self._bell.release()
 
     def wake_by(self, due_ns: int) -> None:
         """Make it readable unless whoever waits for it is awake by then anyway."""
         if due_ns < self.sleeps_until_ns:
             self.sleeps_until_ns = due_ns
             self.wake()
+
+    def nap(self, wait_ns: int) -> None:
+        """Wait until it is woken, at most so long: to some microseconds, while those who wait for
+        it to become readable wait for whole milliseconds.
+        """
+        if self._bell.acquire(timeout=max(wait_ns, 0) / 1e9):
+            self.clear()
 
     def clear(self) -> None:
         """Make it unreadable again."""

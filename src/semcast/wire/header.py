@@ -80,6 +80,15 @@ class Header:
         write_i64_le(writer, self.packet)
         return writer.getvalue()
 
+    def of(self, data: bytes) -> "Header":
+        """The header of `data`, which begins with the same SOURCE_BYTES as this one: as
+        `decode_header` does, but most of it is known.
+        """
+        _require_size(data)
+        packet: i64 = read_i64_le(data, SOURCE_BYTES)
+        _require_range(packet, "packet number", 1)
+        return Header(self.suite, self.key_id, self.group, self.source, packet)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Header):
             return NotImplemented
@@ -101,10 +110,7 @@ def decode_header(data: bytes) -> Header:
     Says nothing about what follows the header, nor about who made it: that is what opening the
     seal is for.
     """
-    if len(data) < HEADER_BYTES:
-        raise RemoteProtocolError(
-            f"datagram of {len(data)} bytes is shorter than a header ({HEADER_BYTES}); ignored"
-        )
+    _require_size(data)
     if data[0] != VERSION:
         raise RemoteProtocolError(
             f"datagram of version {data[0]}, but this semcast speaks version {VERSION}; "
@@ -128,6 +134,13 @@ def decode_header(data: bytes) -> Header:
     _require_range(incarnation, "incarnation", 0)
     _require_range(packet, "packet number", 1)
     return Header(suite, key_id, group, Source(sender, incarnation), packet)
+
+
+def _require_size(data: bytes) -> None:
+    if len(data) < HEADER_BYTES:
+        raise RemoteProtocolError(
+            f"datagram of {len(data)} bytes is shorter than a header ({HEADER_BYTES}); ignored"
+        )
 
 
 def _require_range(value: i64, name: str, low: i64) -> None:

@@ -82,17 +82,14 @@ class Keyring:
         # INV-IN-USE: the key in use is installed; so a keyring is never empty.
         self._secrets: Final[dict[int, Secret]] = {key_id: _as_secret(secret)}
         self._in_use = key_id
-        self._version = 1
+        # Grows with every change, so that whoever caches derived keys knows when to drop them. No
+        # property: it is asked for every datagram.
+        self.version = 1
 
     @property
     def in_use(self) -> int:
         """The id of the key that seals from now on."""
         return self._in_use
-
-    @property
-    def version(self) -> int:
-        """Grows with every change, so that whoever caches derived keys knows when to drop them."""
-        return self._version
 
     def install(self, key_id: int, secret: bytes | Secret) -> bool:
         """Open datagrams under this key too. False if it was installed already."""
@@ -112,7 +109,7 @@ class Keyring:
                 "remove the ones no longer in use"
             )
         self._secrets[key_id] = new
-        self._version += 1
+        self.version += 1
         return True
 
     def use(self, key_id: int) -> None:
@@ -120,7 +117,7 @@ class Keyring:
         self.secret(key_id)  # Raises if it is not installed.
         if key_id != self._in_use:
             self._in_use = key_id
-            self._version += 1
+            self.version += 1
 
     def remove(self, key_id: int) -> bool:
         """No longer open datagrams under this key. False if it was not installed."""
@@ -128,7 +125,7 @@ class Keyring:
             raise ConfigError(f"key {key_id} is in use; use another one before removing it")
         if self._secrets.pop(key_id, None) is None:
             return False
-        self._version += 1
+        self.version += 1
         return True
 
     def list(self) -> tuple[KeyInfo, ...]:
