@@ -12,8 +12,8 @@ from tests.live.fake_world import World, payloads
 from semcast.live.address import Address
 from semcast.live.engine import Engine
 from semcast.live.patience import PAUSE_NS
-from semcast.live.pump import NEW_NS, SOON_NS
-from semcast.live.session import DATAGRAMS_PER_TURN, Session
+from semcast.live.pump import CALM_NS, SOON_NS
+from semcast.live.session import Session
 from semcast.live.waker import Waker
 from semcast.testing import FakeMember
 from semcast.testing.network import FakeNetwork, FakeTransport
@@ -33,17 +33,17 @@ class HeardTransport(FakeTransport):
     def __init__(self, network: FakeNetwork, address: Address) -> None:
         super().__init__(network, address)
         self.waker = Waker()
-        # How many datagrams each read asked for.
-        self.asked: list[int] = []
+        # Whether each read was for one datagram only.
+        self.calm: list[bool] = []
 
     def filenos(self) -> tuple[int, ...]:
         return (self.waker.fileno(),)
 
     def receive(
-        self, datagrams_max: int = 64, ready: Container[int] | None = None
+        self, datagrams_max: int = 64, ready: Container[int] | None = None, calm: bool = False
     ) -> list[tuple[bytes, Address]]:
-        self.asked.append(datagrams_max)
-        got = super().receive(datagrams_max, ready)
+        self.calm.append(calm)
+        got = super().receive(datagrams_max, ready, calm)
         if not self._inbox:
             self.waker.clear()
         return got
@@ -239,10 +239,10 @@ def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> 
     datagrams = pair.sent(pair.send_many)
 
     def arrive() -> None:
-        pair.heard.asked.clear()
+        pair.heard.calm.clear()
         while not pair.engine.pump._leading:
             time.sleep(0.0001)
-        time.sleep(10 * NEW_NS / 1e9)
+        time.sleep(10 * CALM_NS / 1e9)
         pair.arrive(datagrams)
 
     sender = threading.Thread(target=arrive, daemon=True)
@@ -250,8 +250,8 @@ def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> 
     taken = [pair.engine.receive(DEADLINE_S).payload for _ in MANY]
     sender.join()
     assert taken == MANY
-    first = next(at for at, asked in enumerate(pair.heard.asked) if asked == 1)
-    assert pair.heard.asked[first + 1] == DATAGRAMS_PER_TURN
+    first = pair.heard.calm.index(True)
+    assert not pair.heard.calm[first + 1]
 
 
 def test_a_receiver_that_is_slow_reads_all_that_came_meanwhile(pair: Pair) -> None:

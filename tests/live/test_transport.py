@@ -58,6 +58,35 @@ def test_an_answer_reaches_only_the_one_it_is_for(way: Way) -> None:
     assert quiet(other)
 
 
+def take(member: Transport, calm: bool) -> list[bytes]:
+    """What one call gives once there is something."""
+    assert select.select(member.filenos(), [], [], DEADLINE_S)[0]
+    return payloads(member.receive(calm=calm))
+
+
+def test_in_a_calm_one_small_datagram_is_enough_and_the_rest_is_not_lost(way: Way) -> None:
+    sender, receiver = way.join(), way.join()
+    sender.segmenting = False
+    sent = numbered(3)
+    sender.send_all(sent)
+    assert take(receiver, calm=True) == sent[:1]
+    assert take(receiver, calm=True) == sent[1:2]
+    assert take(receiver, calm=False) == sent[2:]
+
+
+def test_after_a_large_datagram_it_is_not_calm(way: Way) -> None:
+    """Unless the kernel puts off what was sent, the first call gives all that was."""
+    sender, receiver = way.join(), way.join()
+    sent = numbered(3, 20_000)
+    for _ in range(20):
+        sender.send_all(sent)
+        first = take(receiver, calm=True)
+        assert first + payloads(collect(receiver, len(sent) - len(first))) == sent
+        if first == sent:
+            return
+    pytest.fail("what came behind a large datagram was always left")
+
+
 def random_sizes(stream: random.Random, largest: int) -> list[int]:
     """Runs of equal sizes of any length, with odd ones between; about 200 KB in all."""
     sizes: list[int] = []

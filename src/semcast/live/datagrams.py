@@ -30,6 +30,7 @@ from semcast.live.offload import (
 
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
 CACHED_BYTES: Final = 256 << 10
+SMALL_BYTES: Final = 4096
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
@@ -99,9 +100,12 @@ class Transport(ABC):
     # -- receiving ---------------------------------------------------------------------------------
 
     def receive(
-        self, datagrams_max: int = 64, ready: Container[int] | None = None
+        self, datagrams_max: int = 64, ready: Container[int] | None = None, calm: bool = False
     ) -> list[tuple[bytes, Address]]:
         """What waits, without blocking, of the sockets that are ready (file numbers), or of all.
+
+        If it is `calm`, a small datagram is probably the only one, and to ask for another would
+        take as long as to receive it: the rest, if there is any, is left for the next call.
 
         No more than fits a processor's cache: it is going to be read once more. The last system
         call may bring a whole batch, so the list can be longer than asked for by one batch less
@@ -132,6 +136,8 @@ class Transport(ABC):
                     got += split(data, ancillary, source)
                     continue
                 got.append((data, source))
+                if calm and len(got) == 1 and len(data) < SMALL_BYTES:
+                    break
         if calls:
             counters = self.counters
             counters["receive_calls"] += calls
@@ -151,6 +157,8 @@ class Transport(ABC):
         """How many were taken, from the first on. Fewer than given: the socket's buffer is full,
         keep the rest and try again later.
         """
+        if len(datagrams) == 1:
+            return self._send_run(to, datagrams)
         start = 0
         while start < len(datagrams):
             end = start + self._run_length(datagrams, start)

@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError
 from semcast.live.burst import ALONE, ENOUGH, GATHER, TAIL_NS, Burst
 from semcast.live.clock import FOREVER, Clock
 from semcast.live.patience import PAUSE_NS, USUAL_NS, Patience
-from semcast.live.session import DATAGRAMS_PER_TURN, Session
+from semcast.live.session import Session
 from semcast.live.waker import Waker
 
 _MS: Final = 1_000_000
@@ -30,8 +30,8 @@ ATTEND_NS: Final = 500_000
 ATTEND_ALONE_NS: Final = 4 * _MS
 # One that was away no longer than this will be back as soon, and what is due can wait for it.
 SOON_NS: Final = 500_000
-# What comes to one that waits was not there before if it took at least so long.
-NEW_NS: Final = 20_000
+# One that had to wait so long for a datagram is not behind: nothing had come before.
+CALM_NS: Final = 20_000
 # One that has waited for so long has nothing else to do.
 IDLE_NS: Final = 200 * _MS
 # What a datagram takes of a socket's room besides its own bytes.
@@ -76,9 +76,11 @@ class Pump:
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
         )
-        for fileno in session.transport.filenos():
+        filenos = (*session.transport.filenos(), self._leader_waker.fileno())
+        for fileno in filenos:
             self._sockets.register(fileno, select.EPOLLIN)
-        self._sockets.register(self._leader_waker.fileno(), select.EPOLLIN)
+        # Else Python makes room for a thousand events in each call.
+        self._sockets_count: Final = len(filenos)
 
     def start(self) -> None:
         """Begin; from now on the member takes care of itself."""
@@ -124,7 +126,7 @@ class Pump:
             if now_ns - self._read_ns > patience_ns and not self._leading:
                 # Mostly there is nothing, and to ask the sockets one by one is dear. But if there
                 # is anything, all of it is read: nobody comes back for the rest.
-                self._read_in(now_ns, None if self._sockets.poll(0) else [])
+                self._read_in(now_ns, None if self._sockets.poll(0, 1) else [])
                 self._settle(now_ns)
                 if self._followers:
                     self._wake_followers()
@@ -171,7 +173,7 @@ class Pump:
         self._leading = True
         self.lock.release()
         try:
-            events = self._sockets.poll(max(int(wait_ns), 0) / 1e9)
+            events = self._sockets.poll(max(int(wait_ns), 0) / 1e9, self._sockets_count)
         finally:
             self.lock.acquire()
             self._leading = False
@@ -185,10 +187,7 @@ class Pump:
         ready = [fileno for fileno, _ in events]
         if self._leader_waker.fileno() in ready:
             self._leader_waker.clear()
-        # Probably there is no other than the one that it waited for, and to ask for it takes as
-        # long as to receive one. If there is, the socket stays ready.
-        one = now_ns - began_ns >= NEW_NS
-        self._read_in(now_ns, ready, 1 if one else DATAGRAMS_PER_TURN)
+        self._read_in(now_ns, ready, calm=now_ns - began_ns >= CALM_NS)
         if self._soon_back and self._has_messages():
             self._owing = True
         else:
@@ -221,13 +220,11 @@ class Pump:
         self._read_in(now_ns, ready)
         self._settle(now_ns)
 
-    def _read_in(
-        self, now_ns: i64, ready: list[int] | None, datagrams_max: int = DATAGRAMS_PER_TURN
-    ) -> None:
+    def _read_in(self, now_ns: i64, ready: list[int] | None, calm: bool = False) -> None:
         """Read the sockets that are ready, or all."""
         self._read_ns = now_ns
         if ready is None or len(ready) > 0:
-            self._session.on_readable(now_ns, ready, datagrams_max)
+            self._session.on_readable(now_ns, ready, calm)
 
     def _settle(self, now_ns: i64) -> None:
         """Do what is due; send what is to be sent."""

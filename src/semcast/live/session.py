@@ -38,7 +38,7 @@ RETRY_NS: Final = 1_000_000
 # New messages are taken from the member in small portions: what the socket has no room for can
 # then still be purged.
 _DATAGRAMS_PER_CALL: Final = 16
-DATAGRAMS_PER_TURN: Final = 64
+_DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's source stands in its header; see wire/header.py.
 _SOURCE_FROM: Final = 12
 _SOURCE_TO: Final = 28
@@ -104,13 +104,10 @@ class Session:
     # -- in ----------------------------------------------------------------------------------------
 
     def on_readable(
-        self,
-        now_ns: int,
-        ready: Container[int] | None = None,
-        datagrams_max: int = DATAGRAMS_PER_TURN,
+        self, now_ns: int, ready: Container[int] | None = None, calm: bool = False
     ) -> int:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
-        received = self.transport.receive(datagrams_max, ready)
+        received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
         opener, mine = self.opener, self._mine
         for datagram, address in received:
             if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:

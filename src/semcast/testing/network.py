@@ -183,8 +183,10 @@ class FakeTransport(Transport):
         self,
         datagrams_max: int = 64,
         ready: Container[int] | None = None,  # noqa: ARG002
+        calm: bool = False,
     ) -> list[tuple[bytes, Address]]:
         """What has arrived."""
+        datagrams_max = 1 if calm else datagrams_max
         got = [self._inbox.popleft() for _ in range(min(datagrams_max, len(self._inbox)))]
         size_bytes = sum(len(datagram) for datagram, _ in got)
         self._inbox_bytes -= size_bytes
