@@ -11,7 +11,7 @@ from tests.live.fake_world import World, payloads
 
 from semcast.live.address import Address
 from semcast.live.engine import Engine
-from semcast.live.patience import PAUSE_NS
+from semcast.live.patience import LONG_NS, PAUSE_NS
 from semcast.live.pump import CALM_NS, SOON_NS
 from semcast.live.session import Session
 from semcast.live.waker import Waker
@@ -230,6 +230,18 @@ def test_a_sender_that_pauses_leaves_the_sockets_to_the_engine(pair: Pair) -> No
         taken = [one.payload for one in pair.engine.try_receive_many(TRIES)]
         found += [one for one in taken if one != b"own"]
     assert found == MANY
+
+
+def test_who_waits_without_a_thread_leaves_the_sockets_to_the_engine_all_the_time(
+    pair: Pair,
+) -> None:
+    """A look now and then would not do: nobody else reads them."""
+    pair.engine.pump.on_ready = lambda: None
+    for _ in range(10):
+        time.sleep(2 * PAUSE_NS / 1e9)
+        pair.engine.try_send(b"own", None)
+    away_ns = pair.engine.pump._patience.away_ns(pair.engine.clock.now_ns())
+    assert away_ns > LONG_NS, "it was never here"
 
 
 def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> None:

@@ -94,7 +94,8 @@ class Pump:
         if what == GATHER:
             self._waker.wake_by(now_ns + TAIL_NS)
         else:
-            rested = what == ALONE and self._patience.came(now_ns)
+            waits_here = self.on_ready is None
+            rested = what == ALONE and waits_here and self._patience.came(now_ns)
             self.flush(now_ns)
             now_ns = self._clock.now_ns()
             if rested:
