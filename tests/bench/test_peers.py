@@ -140,8 +140,9 @@ def test_a_failure_is_a_row_and_the_rest_goes_on() -> None:
 
 
 @needs_zmq
-def test_zmq_delivers_all_without_drops() -> None:
-    (entry,) = entries(["bench.peers.adapters.zeromq"], ["zmq nodrop"])
+@pytest.mark.parametrize("variant", ["zmq nodrop", "zmq curve"])
+def test_zmq_delivers_all_without_drops(variant: str) -> None:
+    (entry,) = entries(["bench.peers.adapters.zeromq"], [variant])
     case = replace(cases.throughput(64, TINY_S), seconds=TINY_S)
     facts = Trial(sys.executable, entry.module, entry.peer, entry.variant, case).run()
     assert figures(case, facts)["lost_share"] == 0
