@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.live.fake_world import World, payloads
 
+from semcast.errors import GroupClosedError
 from semcast.live.address import Address
 from semcast.live.engine import Engine
 from semcast.live.patience import LONG_NS, PAUSE_NS
@@ -288,6 +289,42 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
         waited_s += 0.001
         taken = pair.engine.try_receive_many(1)
     assert [one.payload for one in taken] == [b"for b"]
+
+
+def is_closed(pair: Pair) -> bool:
+    return pair.engine.pump._sockets.closed
+
+
+def test_leaving_closes_nothing_that_somebody_is_about_to_wait_for(pair: Pair) -> None:
+    pump = pair.engine.pump
+    pump._leading = True  # a thread that has let go of the lock, and comes to wait only now
+    pair.engine.stop()
+    assert not is_closed(pair)
+    now_ns = pair.engine.clock.now_ns()
+    with pump.lock:
+        pump._lead(now_ns, now_ns + int(DEADLINE_S * 1e9))
+    assert is_closed(pair)
+    assert pair.engine.clock.now_ns() - now_ns < DEADLINE_S * 1e9 / 2, "it was woken"
+
+
+def test_who_waits_is_told_when_another_thread_leaves(pair: Pair) -> None:
+    pair.engine.start()
+    found: list[Exception] = []
+
+    def receive() -> None:
+        try:
+            pair.engine.receive(DEADLINE_S)
+        except Exception as error:
+            found.append(error)
+
+    waiting = threading.Thread(target=receive, daemon=True)
+    waiting.start()
+    while not pair.engine.pump._leading:
+        time.sleep(0.0001)
+    pair.engine.stop()
+    waiting.join(DEADLINE_S)
+    assert [type(error) for error in found] == [GroupClosedError]
+    assert is_closed(pair)
 
 
 def test_members_do_not_answer_each_others_gossip_for_ever() -> None:

@@ -53,6 +53,7 @@ class Pump:
         self.on_turn: Callable[[int], None] | None = None
         self.on_turn_period_ns: i64 = 0
         self.closing = False
+        self._stopped = False
         self._session: Final = session
         self._clock: Final = clock
         self._burst: Final = Burst()
@@ -184,6 +185,8 @@ class Pump:
             else:
                 self._patience.stays(now_ns)
         if self.closing:
+            if self._stopped:
+                self._close()
             return
         ready = [fileno for fileno, _ in events]
         if self._leader_waker.fileno() in ready:
@@ -337,7 +340,11 @@ class Pump:
         self._waker.wake()
         if self._own_thread.is_alive() and self._own_thread is not threading.current_thread():
             self._own_thread.join()
-        self._close()
+        with self.lock:
+            self._stopped = True
+            # Who is about to wait for the sockets must find them; it was woken, and closes them.
+            if not self._leading:
+                self._close()
 
     def after_fork(self) -> None:
         """In a forked child: this is another process's member, and not to be touched."""
