@@ -92,8 +92,6 @@ class Variant:
     workloads: tuple[str, ...] = ALL
     # One call for each message, even where many could go in one.
     plain: bool = False
-    # What it sends is encrypted and authenticated.
-    sealed: bool = False
 
 
 @dataclass(frozen=True)

@@ -217,21 +217,6 @@ def test_latency_is_compared_with_pyzmq_only() -> None:
     ]
 
 
-def test_sealed_latency_is_compared_with_what_is_encrypted_too() -> None:
-    case = cases.latency(1_000, 1)
-    common = {"kept_share": 1.0, "lost_share": 0.0, "p99_us": 1.0}
-    rows = [
-        row(case, "semcast", "sealed", {"p50_us": 70.0, **common}, sealed=True),
-        row(case, "semcast", "unsealed", {"p50_us": 70.0, **common}),
-        row(case, "zmq", "zmq NODROP", {"p50_us": 60.0, **common}),
-        row(case, "zmq", "zmq CURVE", {"p50_us": 80.0, **common}, sealed=True),
-    ]
-    assert [(one.met, one.peer) for one in requirements(rows)[:2]] == [
-        (True, "zmq CURVE"),
-        (False, "zmq NODROP"),
-    ]
-
-
 def slow(age_ms: float, lost: int = 0, fast_us: float = 100.0) -> dict[str, Any]:
     return {
         "kept_share": 1.0,

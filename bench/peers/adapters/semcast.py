@@ -109,7 +109,7 @@ def _variant(
 ) -> Variant:
     options = {"sealed": sealed, "reliability": "sender", "order": "fifo", **options}
     sender, receiver = (PlainSender, PlainReceiver) if plain else (SemcastSender, SemcastReceiver)
-    return Variant(name, sender, receiver, options, workloads, plain, sealed)
+    return Variant(name, sender, receiver, options, workloads, plain)
 
 
 _FAST: dict[str, Any] = {
