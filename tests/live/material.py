@@ -108,20 +108,26 @@ class NarrowSocket:
         if number:
             raise OSError(number, os.strerror(number))
 
+    def send(self, datagram: bytes) -> int:
+        self._next()
+        return self.real.send(datagram)
+
     def sendto(self, datagram: bytes, target: SocketAddress) -> int:
         self._next()
         return self.real.sendto(datagram, target)
 
     def sendmsg(
-        self, run: list[bytes], ancillary: Ancillary, flags: int, target: SocketAddress
+        self, run: list[bytes], ancillary: Ancillary, flags: int, target: SocketAddress | None
     ) -> int:
         self._next()
         return self.real.sendmsg(run, ancillary, flags, target)
 
 
 def narrow(member: Transport, script: list[int]) -> None:
-    """Put the script between a member and its socket."""
+    """Put the script between a member and its sockets."""
     member._sending = NarrowSocket(member._sending, script)  # type: ignore[assignment]
+    for to, sock in member._connected.items():
+        member._connected[to] = NarrowSocket(sock, script)  # type: ignore[assignment]
 
 
 FULL = [errno.EAGAIN, errno.ENOBUFS]

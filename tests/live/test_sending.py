@@ -2,6 +2,7 @@
 
 import errno
 import random
+import socket
 import sys
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from tests.live.material import FULL, Way, collect, narrow, payloads, quiet
 from tests.live.namespace import own_loopback
 
-from semcast.live.address import Address
+from semcast.live.address import Address, socket_address
+from semcast.live.datagrams import Target, Transport
+from semcast.live.multicast import MulticastTransport
 from semcast.live.offload import (
     BATCH_BYTES_MAX,
     SEGMENTS_MAX,
@@ -19,9 +22,16 @@ from semcast.live.offload import (
     run_length,
     split,
 )
+from semcast.live.opening import Sockets
 from semcast.live.transport import TransportSettings, open_transport
 
 HERE: Address = ("127.0.0.1", 9)
+
+
+def way_to_all(member: Transport) -> Target:
+    """The socket that its multicasts go through, and where to, as last used."""
+    assert isinstance(member, MulticastTransport)
+    return member._targets[member.group]
 
 
 def numbered(count: int, size: int = 100) -> list[bytes]:
@@ -65,6 +75,60 @@ def test_a_real_queue_that_fills_up_is_reported_and_drains() -> None:
             assert member.counters["send_errors"] == 0
         finally:
             member.close()
+
+
+# -- connected -------------------------------------------------------------------------------------
+
+
+def test_what_is_for_all_goes_through_a_socket_that_need_not_look_the_way_up(
+    multicast: Way,
+) -> None:
+    sender, receiver = multicast.join(), multicast.join()
+    assert sender.send_all([b"looked up once"]) == 1
+    sock, address = way_to_all(sender)
+    assert address is None
+    assert sock is not sender._sending
+    assert collect(receiver, 1) == [(b"looked up once", sender.address)]
+    # What is for this member alone still comes to where it reads.
+    assert receiver.send(sender.address, [b"answer"]) == 1
+    assert (b"answer", receiver.address) in collect(sender, 2)
+
+
+def test_when_the_way_is_gone_it_is_looked_up_again(multicast: Way) -> None:
+    sender, receiver = multicast.join(), multicast.join()
+    narrow(sender, [errno.ENETUNREACH])
+    assert sender.send_all([b"lost"]) == 1
+    assert sender.counters["send_errors"] == 1
+    assert sender.send_all([b"as before"]) == 1
+    assert collect(receiver, 1) == [(b"as before", sender.address)]
+    assert way_to_all(sender)[1] is not None
+
+
+def test_what_is_too_large_says_nothing_about_the_way(multicast: Way) -> None:
+    sender, receiver = multicast.join(), multicast.join()
+    assert sender.send_all([bytes(70_000), b"fits"]) == 2
+    assert sender.counters["send_too_large"] == sender.counters["send_errors"] == 1
+    assert payloads(collect(receiver, 1)) == [b"fits"]
+    assert way_to_all(sender)[1] is None
+
+
+def test_nobody_else_can_have_a_members_address(multicast: Way) -> None:
+    """Two sockets of the member share it; a third could take what is meant for them."""
+    member = multicast.join()
+    family = socket.AF_INET6 if multicast.ipv6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            other.bind(socket_address(member.address, family))
+
+
+def test_where_no_second_socket_can_be_had_one_does_it_all(
+    multicast: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sockets, "twin", lambda *_: None)
+    sender, receiver = multicast.join(), multicast.join()
+    assert sender.send_all([b"a", b"b"]) == 2
+    assert collect(receiver, 2) == [(b"a", sender.address), (b"b", sender.address)]
 
 
 # -- fan-out ---------------------------------------------------------------------------------------

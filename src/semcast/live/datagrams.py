@@ -10,8 +10,8 @@ Not thread-safe: the caller holds a lock.
 import errno
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -34,6 +34,9 @@ SMALL_BYTES: Final = 4096
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
+# A socket, and where to send to; None where it is connected.
+Target = tuple[socket.socket, SocketAddress | None]
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -45,6 +48,9 @@ class Opened:
     path_mtu_bytes: int
     receive_buffer_bytes: int
     warnings: tuple[str, ...]
+    # By address, a socket that sends there and nowhere else, in the name of `sending`; what comes
+    # back comes to `sending`.
+    connected: Mapping[Address, socket.socket] = field(default_factory=dict)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -71,14 +77,16 @@ class Transport(ABC):
         self._segment_bytes_max = opened.path_mtu_bytes - _HEADER_BYTES[opened.family]
         self._sockets = (opened.sending, *opened.receiving)
         self._sending = opened.sending
-        for sock in self._sockets:
+        self._connected = dict(opened.connected)
+        self._every = (*self._sockets, *self._connected.values())
+        for sock in self._every:
             sock.setblocking(False)
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
         self._now = tuple((sock.fileno(), sock.recvmsg) for sock in self._sockets)
         self._next = self._now[::-1]
         # Addresses remembered at the most; beyond that the books are begun afresh.
         self.book_max = BOOK_MAX
-        self._targets: dict[Address, SocketAddress] = {}
+        self._targets: dict[Address, Target] = {}
         self._sources: dict[SocketAddress, Address] = {}
         self._segment_request: tuple[int, Ancillary] = (0, [])
 
@@ -94,7 +102,7 @@ class Transport(ABC):
         """Do without what this transport itself sends to all, as far as the kernel can."""
 
     def close(self) -> None:
-        for sock in self._sockets:
+        for sock in self._every:
             sock.close()
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -184,15 +192,16 @@ class Transport(ABC):
                 return at
         return len(run)
 
-    def _send_batch(self, target: SocketAddress, run: list[bytes]) -> int | None:
+    def _send_batch(self, target: Target, run: list[bytes]) -> int | None:
         """All or none of a run in one call; None: it has to be tried one by one."""
         size = len(run[0])
         if self._segment_request[0] != size:
             self._segment_request = (size, segment_request(size))
         counters = self.counters
         counters["send_calls"] += 1
+        sock, address = target
         try:
-            taken_bytes = self._sending.sendmsg(run, self._segment_request[1], 0, target)
+            taken_bytes = sock.sendmsg(run, self._segment_request[1], 0, address)
         except OSError as error:
             if error.errno in _FULL:
                 counters["send_full"] += 1
@@ -204,15 +213,19 @@ class Transport(ABC):
         counters["bytes_out"] += taken_bytes
         return len(run)
 
-    def _send_one(self, target: SocketAddress, datagram: bytes) -> bool:
+    def _send_one(self, target: Target, datagram: bytes) -> bool:
         """False if there is no room; what is refused for another reason is counted and gone."""
         counters = self.counters
+        sock, address = target
         # A refusal that came back for an earlier datagram (ICMP) is reported instead of sending
         # this one, so this one deserves a second try.
         for _ in range(2):
             counters["send_calls"] += 1
             try:
-                self._sending.sendto(datagram, target)
+                if address is None:
+                    sock.send(datagram)
+                else:
+                    sock.sendto(datagram, address)
             except OSError as error:
                 if error.errno in _FULL:
                     counters["send_full"] += 1
@@ -220,8 +233,9 @@ class Transport(ABC):
                 counters["send_errors"] += 1
                 if error.errno == errno.EMSGSIZE:
                     counters["send_too_large"] += 1
+                    return True
                 if error.errno != errno.ECONNREFUSED:
-                    self._targets.clear()  # the interface may have come back under another number
+                    self._forget_ways()
                     return True
             else:
                 counters["datagrams_out"] += 1
@@ -229,13 +243,23 @@ class Transport(ABC):
                 return True
         return True
 
-    def _target(self, to: Address) -> SocketAddress | None:
+    def _target(self, to: Address) -> Target | None:
         """Look an address up, and remember it; None if a socket of our family cannot reach it."""
         if len(self._targets) >= self.book_max:
             self._targets.clear()
+        connected = self._connected.get(to)
         try:
-            target = socket_address(to, self._family)
+            target: Target = (
+                (self._sending, socket_address(to, self._family))
+                if connected is None
+                else (connected, None)
+            )
         except TransportError:
             return None
         self._targets[to] = target
         return target
+
+    def _forget_ways(self) -> None:
+        """An interface may have come back under another number: look for every way anew."""
+        self._targets.clear()
+        self._connected.clear()

@@ -2,7 +2,8 @@
 
 One socket, on a port of its own at the interface's address, sends everything and receives unicast;
 a second one, bound to the group's address and port, receives what is sent to all. So the source of
-every datagram is where its sender can be answered.
+every datagram is where its sender can be answered. A third one, where there can be one, sends what
+is for all from the same port: connected, so that the kernel need not look up the way each time.
 """
 
 import socket
@@ -23,7 +24,7 @@ from semcast.live.address import (
 from semcast.live.datagrams import Opened, Transport
 from semcast.live.echo import ignore_own
 from semcast.live.interfaces import Interface, find_interface
-from semcast.live.opening import opening
+from semcast.live.opening import Sockets, opening
 from semcast.live.refusal import IPV6_LOOPBACK_ADVICE, refused
 from semcast.live.settings import TransportSettings
 
@@ -60,8 +61,21 @@ def open_multicast(settings: TransportSettings) -> MulticastTransport:
             settings.path_mtu_bytes or interface.carries_bytes,
             sockets.receive_buffer_bytes,
             sockets.warnings,
+            _connected(sockets, sending, interface, group, settings.ttl),
         )
         return MulticastTransport(opened, group)
+
+
+def _connected(
+    sockets: Sockets, sending: socket.socket, interface: Interface, group: Address, ttl: int
+) -> dict[Address, socket.socket]:
+    """A socket for the group alone, if there can be one at the address of `sending`."""
+    twin = sockets.twin(sending)
+    if twin is None:
+        return {}
+    send_through(twin, interface, group, ttl)
+    twin.connect(socket_address(group, twin.family))
+    return {group: twin}
 
 
 def group_of(settings: TransportSettings) -> Address:

@@ -45,6 +45,28 @@ class Sockets:
         self._fit_receive_buffer(sock)
         return sock
 
+    def twin(self, sock: socket.socket) -> socket.socket | None:
+        """Another socket for sending, bound to the same address; None where that cannot be.
+
+        Nobody else can share it: for that, both sides would have to allow it.
+        """
+        if not hasattr(socket, "AF_NETLINK"):
+            return None  # elsewhere the twin might get what is meant for the first
+        twin = socket.socket(self.family, socket.SOCK_DGRAM)
+        self._open.append(twin)
+        try:
+            for one in (sock, twin):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            twin.bind(sock.getsockname())
+        except OSError:
+            return None
+        finally:
+            for one in (sock, twin):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        keep_whole(twin, self.family)
+        self.fit_send_buffer(twin)
+        return twin
+
     def fit_send_buffer(self, sock: socket.socket) -> None:
         asked = self._settings.send_buffer_bytes
         self._warn(shortage("send", asked, grow_send_buffer(sock, asked)))
