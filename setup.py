@@ -28,6 +28,7 @@ LIVE = (
     "waker.py",
     "burst.py",
     "patience.py",
+    "watch.py",
     "pump.py",
     "engine.py",
     "session.py",

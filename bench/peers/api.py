@@ -14,6 +14,8 @@ SLOW_READER = "slow-reader"
 ALL = (THROUGHPUT, LATENCY, SLOW_READER)
 SENDER = "sender"
 RECEIVERS = ("r1", "r2")
+# An option of a variant: its application does not sleep between messages, though the peer would.
+SPIN = "spin"
 
 
 class UnavailableError(Exception):

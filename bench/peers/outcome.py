@@ -33,6 +33,7 @@ def best(case: Case, rounds: list[Figures]) -> Figures:
             "p99_us": min(found["p99_us"] for found in rounds),
             "kept_share": max(found["kept_share"] for found in rounds),
             "lost_share": max(found["lost_share"] for found in rounds),
+            "cpu_s_per_million": min(found["cpu_s_per_million"] for found in rounds),
         }
     return min(rounds, key=lambda found: float(found["slow_keyed_age_p99_ms"]))
 
@@ -40,15 +41,13 @@ def best(case: Case, rounds: list[Figures]) -> Figures:
 def _throughput(case: Case, facts: Facts) -> Figures:  # noqa: ARG001
     sent = facts.sender["sent"]
     counts = [found["count"] for found in facts.receivers]
-    cpu_s = facts.sender["cpu_s"] + facts.server_cpu_s
-    cpu_s += sum(found["cpu_s"] for found in facts.receivers)
     return {
         "delivered_per_s": min(
             found["count"] * 1e9 / max(1, found["last_ns"] - found["first_ns"])
             for found in facts.receivers
         ),
         "lost_share": 1 - min(counts) / sent if sent else 0.0,
-        "cpu_s_per_million": cpu_s * 1e6 / max(1, min(counts)),
+        "cpu_s_per_million": _cpu_s_per_million(facts),
         "sent": sent,
         **_ends(facts),
     }
@@ -62,8 +61,16 @@ def _latency(case: Case, facts: Facts) -> Figures:
         "p99_us": max(_scaled(found["age_p99_ns"], 1e3) for found in facts.receivers),
         "kept_share": sent / int(case.rate * case.seconds),
         "lost_share": 1 - min(counts) / sent if sent else 0.0,
+        "cpu_s_per_million": _cpu_s_per_million(facts),
         **_ends(facts),
     }
+
+
+def _cpu_s_per_million(facts: Facts) -> float:
+    cpu_s: float = facts.sender["cpu_s"] + facts.server_cpu_s
+    cpu_s += sum(found["cpu_s"] for found in facts.receivers)
+    messages: int = min(found["count"] for found in facts.receivers)
+    return cpu_s * 1e6 / max(1, messages)
 
 
 def _slow_reader(case: Case, facts: Facts) -> Figures:

@@ -15,7 +15,7 @@ from bench.peers.plan import Row
 
 _HEADS = {
     THROUGHPUT: ("messages/s", "lost", "CPU s/million", ""),
-    LATENCY: ("p50 µs", "p99 µs", "rate kept", "lost"),
+    LATENCY: ("p50 µs", "p99 µs", "rate kept", "lost", "CPU s/million"),
     SLOW_READER: (
         "rate kept",
         "A p99 µs",
@@ -112,7 +112,8 @@ def _cells(row: Row, every: list[Row]) -> list[str]:
         return [rate, _share(found["lost_share"]), cpu_s, _note(found)]
     if row.case.workload == LATENCY:
         times = [f"{found['p50_us']:,.0f}", f"{found['p99_us']:,.0f}"]
-        return [*times, f"{found['kept_share']:.0%}", _share(found["lost_share"])]
+        cpu_s = f"{found['cpu_s_per_million']:.0f}"
+        return [*times, f"{found['kept_share']:.0%}", _share(found["lost_share"]), cpu_s]
     return _slow_cells(row, found, every)
 
 

@@ -140,7 +140,7 @@ def test_a_failure_is_a_row_and_the_rest_goes_on() -> None:
 
 
 @needs_zmq
-@pytest.mark.parametrize("variant", ["zmq nodrop", "zmq curve"])
+@pytest.mark.parametrize("variant", ["zmq nodrop", "zmq curve", "zmq spin"])
 def test_zmq_delivers_all_without_drops(variant: str) -> None:
     (entry,) = entries(["bench.peers.adapters.zeromq"], [variant])
     case = replace(cases.throughput(64, TINY_S), seconds=TINY_S)

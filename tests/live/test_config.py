@@ -95,6 +95,7 @@ BAD: dict[str, list[object]] = {
     "slow_after_ms": [-1.0, math.nan, math.inf],
     "evict_after_s": [-1.0, math.nan, math.inf],
     "metrics_port": [-1, 65_536],
+    "spin_us": [-1, 1_000_001, 1 << 80],
 }
 BAD_VALUES = [(setting, value) for setting, values in BAD.items() for value in values]
 

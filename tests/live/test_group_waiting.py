@@ -24,7 +24,7 @@ from tests.live.material import Way
 
 import semcast
 import semcast.blocking
-from semcast.errors import GroupClosedError, WindowFullError
+from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
 from semcast.live.config import configure
 
 DEADLINE_S = 90.0
@@ -57,6 +57,28 @@ def test_receiving_with_a_timeout_gives_up_and_takes_nothing(way: Way) -> None:
                 b.receive_many(5, seconds)
         a.send(b"x")
         assert b.receive(DEADLINE_S).payload == b"x"
+
+
+@pytest.mark.parametrize("messages_max", [0, -1])
+def test_who_asks_for_no_messages_is_told_so_and_does_not_wait(messages_max: int, way: Way) -> None:
+    """Neither where none waits nor where one does."""
+    refusal = f"messages_max is {messages_max}; ask for at least one message"
+    with meeting(way) as (a, b, _):
+        with pytest.raises(LocalProtocolError, match=refusal):
+            b.receive_many(messages_max, DEADLINE_S)
+        a.send(b"x")
+        assert b.receive(DEADLINE_S).payload == b"x"
+        a.send(b"y")
+        with pytest.raises(LocalProtocolError, match=refusal):
+            b.receive_many(messages_max, DEADLINE_S)
+        assert b.receive(DEADLINE_S).payload == b"y"
+
+    async def ask() -> None:
+        async with with_two_others(way) as (c, _, _):
+            with pytest.raises(LocalProtocolError, match=refusal):
+                await c.receive_many(messages_max)
+
+    asyncio.run(ask())
 
 
 def test_drain_waits_until_everybody_has_everything(way: Way) -> None:

@@ -1,10 +1,12 @@
 """Turns: messages before whatever else is due, and what is due not forgotten for it."""
 
+import os
 import random
 import threading
 import time
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.live.fake_world import World, payloads
@@ -56,7 +58,7 @@ class Pair:
     The real time is years after that in which they met, so that everything is due.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: int) -> None:
         self.world = World(names="ab")
         network = self.world.network
         self.a = self.world.join("a")
@@ -64,7 +66,7 @@ class Pair:
         network._transports[self.heard.address] = self.heard
         config = self.a.session.config
         session = Session(
-            replace(config, name="b"),
+            replace(config, name="b", **settings),  # type: ignore[arg-type]
             self.heard,
             [],
             network.now_ns,
@@ -289,6 +291,27 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
         waited_s += 0.001
         taken = pair.engine.try_receive_many(1)
     assert [one.payload for one in taken] == [b"for b"]
+
+
+@pytest.mark.parametrize("spin_us", [0, 1_000_000])
+def test_where_messages_come_soon_the_receiver_stays_awake_unless_told_not_to(
+    spin_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a second is soon here; each wait ends a long sleep or, later, many looks."""
+    letting: list[threading.Thread] = []
+    monkeypatch.setattr(os, "sched_yield", lambda: letting.append(threading.current_thread()))
+    pair = Pair(spin_us=spin_us)
+    try:
+        for number in range(20):
+            datagrams = pair.sent(partial(pair.a.send, b"%d" % number))
+            comes = threading.Timer(0.005, pair.arrive, [datagrams])
+            comes.start()
+            assert pair.engine.receive(DEADLINE_S).payload == b"%d" % number
+            comes.join()
+        assert set(letting) == ({threading.current_thread()} if spin_us else set())
+        assert pair.engine.pump._watch.pays == bool(spin_us)
+    finally:
+        pair.close()
 
 
 def is_closed(pair: Pair) -> bool:

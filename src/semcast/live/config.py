@@ -26,6 +26,7 @@ from semcast.wire.limits import Limits
 ENVIRONMENT_PREFIX: Final = "SEMCAST_"
 NAME_BYTES_MAX: Final = 64
 MEMBERS_MAX: Final = 1024
+SPIN_US_MAX: Final = 1_000_000
 SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
 # How many messages may be under way before others are told: windows are acknowledged in eighths.
 _GOSSIPS_PER_WINDOW: Final = 8
@@ -68,6 +69,9 @@ class GroupConfig:
     receive_buffer_bytes: int = 8 << 20
     send_buffer_bytes: int = 1 << 20
     bandwidth_bytes_s: int = 0
+    # A thread that waits for messages which mostly come sooner than this stays awake meanwhile, as
+    # long as nobody else wants its processor; 0: never. See docs/design/live.md.
+    spin_us: int = 200
 
     # What is promised; see docs/design/member.md.
     reliability: str = "group"
@@ -142,6 +146,8 @@ class GroupConfig:
                 raise ConfigError(f"{setting} is {value}; it must be at least {low}")
         if self.metrics_port > 65_535:
             raise ConfigError(f"metrics_port is {self.metrics_port}; a port goes up to 65535")
+        if self.spin_us > SPIN_US_MAX:
+            raise ConfigError(f"spin_us is {self.spin_us}; it must be at most {SPIN_US_MAX}")
         self.keys()
         self.member_config(2, 1400)
 
@@ -261,6 +267,7 @@ _AT_LEAST: Final = {
     "metrics_port": 0,
     "receive_buffer_bytes": 0,
     "send_buffer_bytes": 0,
+    "spin_us": 0,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from semcast.errors import GroupClosedError, WindowFullError
+from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
 from semcast.live.clock import Clock
 from semcast.live.portion import Portion
 from semcast.live.pump import ATTEND_NS, Pump
@@ -178,6 +178,7 @@ class Engine:
 
     def try_receive_many(self, messages_max: i64) -> list[Message]:
         """The messages that wait, at most so many."""
+        _check_many(messages_max)
         self._acquire()
         try:
             taken = self._running().take(messages_max, self.clock.now_ns())
@@ -188,6 +189,7 @@ class Engine:
 
     def receive_many(self, messages_max: i64, timeout: float | None) -> list[Message]:
         """At least one message and at most so many; TimeoutError if there is none in time."""
+        _check_many(messages_max)
         self._acquire()
         try:
             member = self._running()
@@ -233,6 +235,11 @@ class Engine:
                 f"{session.roster.missing()}"
             )
         return member
+
+
+def _check_many(messages_max: i64) -> None:
+    if messages_max < 1:
+        raise LocalProtocolError(f"messages_max is {messages_max}; ask for at least one message")
 
 
 def _no_room(session: Session) -> str:

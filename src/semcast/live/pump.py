@@ -4,8 +4,9 @@ A *turn* is: read the sockets, do what is due, send what is to be sent. Any thre
 lock may take one: mostly the engine's own, so that an application that sleeps or computes does not
 stop its member from acknowledging, repairing and purging; but a thread that waits for a message
 takes turns itself, so that a message needs one wake-up, not two (leader and followers). Meanwhile
-the engine's thread only looks in now and then. An application that comes back soon gets what was
-read before the rest of the turn is done: it is done when it is back, or by the engine's thread.
+the engine's thread only looks in now and then. Where messages come in quick succession it does not
+even fall asleep between them. An application that comes back soon gets what was read before the
+rest of the turn is done: it is done when it is back, or by the engine's thread.
 """
 
 import select
@@ -21,6 +22,7 @@ from semcast.live.clock import FOREVER, Clock
 from semcast.live.patience import PAUSE_NS, USUAL_NS, Patience
 from semcast.live.session import Session
 from semcast.live.waker import Waker
+from semcast.live.watch import Watch
 
 _MS: Final = 1_000_000
 # An application that calls often reads the sockets now and then, so that nobody else has to: most
@@ -58,6 +60,7 @@ class Pump:
         self._clock: Final = clock
         self._burst: Final = Burst()
         self._patience: Final = Patience(session.transport.receive_buffer_bytes)
+        self._watch: Final = Watch(session.config.spin_us * 1000, clock)
         self._on_turn_ns: i64 = 0
         self._sockets: Final = select.epoll()
         # Wakes a thread that reads the sockets; and the engine's own.
@@ -175,12 +178,16 @@ class Pump:
         self._leading = True
         self.lock.release()
         try:
-            events = self._sockets.poll(max(int(wait_ns), 0) / 1e9, self._sockets_count)
+            if self._watch.pays:
+                events = self._watch.watch(self._look, now_ns, now_ns + wait_ns)
+            if not events:
+                events = self._sockets.poll(max(int(wait_ns), 0) / 1e9, self._sockets_count)
         finally:
             self.lock.acquire()
             self._leading = False
             self._left_ns = now_ns = self._clock.now_ns()
             if events:
+                self._watch.waited(now_ns - began_ns)
                 self._patience.came(now_ns)
             else:
                 self._patience.stays(now_ns)
@@ -199,6 +206,9 @@ class Pump:
         if self._followers:
             # They wait for something else, which may be there now.
             self._wake_followers()
+
+    def _look(self) -> list[tuple[int, int]]:
+        return self._sockets.poll(0, self._sockets_count)
 
     def _has_messages(self) -> bool:
         member = self._session.member
