@@ -42,7 +42,7 @@ Target = tuple[socket.socket, SocketAddress | None]
 class Opened:
     """What a way of opening hands to its transport."""
 
-    sending: socket.socket  # sends everything, and receives unicast
+    sending: socket.socket  # sends what `connected` does not, and receives unicast
     receiving: tuple[socket.socket, ...]
     family: socket.AddressFamily
     path_mtu_bytes: int

@@ -1,6 +1,6 @@
 """UDP multicast: one datagram out, and every member gets it.
 
-One socket, on a port of its own at the interface's address, sends everything and receives unicast;
+One socket, on a port of its own at the interface's address, sends and receives unicast;
 a second one, bound to the group's address and port, receives what is sent to all. So the source of
 every datagram is where its sender can be answered. A third one, where there can be one, sends what
 is for all from the same port: connected, so that the kernel need not look up the way each time.
