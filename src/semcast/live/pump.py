@@ -322,7 +322,9 @@ class Pump:
         if self._serves():
             with self.lock:
                 until_ns = min(until_ns, self._session.next_deadline_ns())
-        self._waker.sleeps_until_ns = until_ns
+                self._waker.sleeps_until_ns = until_ns
+        else:
+            self._waker.sleeps_until_ns = until_ns
         self._looking_in = True
         self._waker.nap(until_ns - now_ns)
         self._looking_in = False
