@@ -136,65 +136,11 @@ def kinds(pair: Pair, by: FakeMember) -> list[str]:
 
 
 def test_a_message_is_sent_before_whatever_else_is_due(pair: Pair) -> None:
-    """By one that sends many: no pause is long enough to leave it to the engine's thread."""
     pair.world.network.seen.clear()
-    for _ in range(TRIES):
-        pair.engine.try_send(b"x", None)
+    pair.engine.try_send(b"x", None)
     found = kinds(pair, pair.b)
     assert found[0] == "frames"
     assert "note" in found, "a hello was due, too"
-
-
-def test_what_is_due_after_a_single_message_is_left_to_the_engine(pair: Pair) -> None:
-    """The sender would do it just when the receivers need the processors."""
-    pair.engine.try_send(b"first", None)
-    assert pair.b.session.next_deadline_ns() <= pair.engine.clock.now_ns(), "a hello is due"
-    pair.world.network.seen.clear()
-    time.sleep(2 * PAUSE_NS / 1e9)
-    pair.engine.try_send(b"second", None)
-    assert kinds(pair, pair.b) == ["frames"]
-    pair.engine.start()
-    until_s = time.monotonic() + DEADLINE_S
-    while "note" not in kinds(pair, pair.b) and time.monotonic() < until_s:
-        time.sleep(0.001)
-        pair.engine.try_send(b"goes on", None)
-    assert "note" in kinds(pair, pair.b)
-
-
-def test_the_engines_thread_looks_at_everybody_and_no_other(pair: Pair) -> None:
-    """It takes as long as several messages, and an application that waits is to have these."""
-    lookers: list[threading.Thread] = []
-
-    def look(_: int) -> bool:
-        lookers.append(threading.current_thread())
-        return False
-
-    pair.engine.pump.on_look = look
-    pair.engine.pump.on_look_period_ns = PAUSE_NS
-    pair.pass_on(pair.send_many)
-    assert [pair.engine.receive(DEADLINE_S).payload for _ in MANY] == MANY
-    assert not lookers
-    pair.engine.start()
-    until_s = time.monotonic() + DEADLINE_S
-    while len(lookers) < 3 and time.monotonic() < until_s:
-        with pytest.raises(TimeoutError):
-            pair.engine.receive(0.01)
-    assert len(lookers) >= 3
-    assert set(lookers) == {pair.engine.pump._own_thread}
-
-
-def test_a_look_that_puts_somebody_out_wakes_who_waits_for_it(pair: Pair) -> None:
-    seen = threading.Event()
-
-    def look(_: int) -> bool:
-        seen.set()
-        return True
-
-    pair.engine.pump.on_look = look
-    pair.engine.start()
-    began_s = time.monotonic()
-    assert pair.engine.wait_for(seen.is_set, DEADLINE_S)
-    assert time.monotonic() - began_s < DEADLINE_S / 2, "it was woken"
 
 
 def receive_with_a_note(pair: Pair, number: int, away_s: float) -> bool:

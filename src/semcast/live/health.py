@@ -65,6 +65,7 @@ class Health:
         self._session: Final = session
         self._delivered: Final = delivered
         self._tell: Final = tell
+        self._next_ns = 0
         self._blocked_ns = -1
         self._blocked_told = False
         # By member: since when it is in that state.
@@ -74,16 +75,16 @@ class Health:
         self._lives: Final[dict[int, int]] = {}
         self.events: Final[deque[Event]] = deque(maxlen=EVENTS_MAX)
 
-    def look(self, now_ns: int) -> bool:
-        """At everybody; best once in a PERIOD_NS. Whether anybody was put out of the group."""
-        if self._session.member is None:
-            return False
+    def on_turn(self, now_ns: int) -> None:
+        """Now and then, look at everybody."""
+        if now_ns < self._next_ns or self._session.member is None:
+            return
+        self._next_ns = now_ns + PERIOD_NS
         self._look_at_own(now_ns)
         for peer in self._session.roster.peers.values():
             self._look_at(peer, now_ns)
         if self._session.config.evict_after_s > 0 and self._blocked_ns >= 0:
-            return self._evict(now_ns)
-        return False
+            self._evict(now_ns)
 
     def _look_at_own(self, now_ns: int) -> None:
         session, member = self._session, self._session.member
@@ -164,16 +165,14 @@ class Health:
     def _in_the_way(self) -> list[str]:
         return [self._session.roster.name_of(one) for one in {**self._slow, **self._silent}]
 
-    def _evict(self, now_ns: int) -> bool:
+    def _evict(self, now_ns: int) -> None:
         """Put out whoever was slow or silent for too long, now that it stands in the way."""
         limit_ns = round(self._session.config.evict_after_s * 1e9)
         if now_ns - self._blocked_ns < limit_ns:
-            return False
-        standing = {**self._slow, **self._silent}
-        late = [member for member, since_ns in standing.items() if now_ns - since_ns >= limit_ns]
-        for member in late:
-            self._session.evict(member, now_ns)
-        return bool(late)
+            return
+        for member, since_ns in {**self._slow, **self._silent}.items():
+            if now_ns - since_ns >= limit_ns:
+                self._session.evict(member, now_ns)
 
     def views(self) -> list[MemberView]:
         """All members, as this one sees them; its own first."""

@@ -48,9 +48,9 @@ class Inside:
         self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
         if self._server is not None:
             self._samples = Samples(self.engine)
-            self.engine.pump.on_turn = self._samples.on_turn
-        self.engine.pump.on_look = self.health.look
-        self.engine.pump.on_look_period_ns = HEALTH_PERIOD_NS
+        # Histograms are of turns; health only needs to be looked at now and then.
+        self.engine.pump.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
+        self.engine.pump.on_turn = self._on_turn
         Responder(self.engine.session, self.stats_now, self.health.views)
         if self._recorder is not None:
             self._recorder.start(self.engine)
@@ -65,6 +65,11 @@ class Inside:
         from semcast.live.metrics_server import MetricsServer
 
         return MetricsServer(config.metrics_host, config.metrics_port, self._page)
+
+    def _on_turn(self, now_ns: int) -> None:
+        if self._samples is not None:
+            self._samples.on_turn(now_ns)
+        self.health.on_turn(now_ns)
 
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member."""

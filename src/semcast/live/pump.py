@@ -50,12 +50,10 @@ class Pump:
         # is called must not block.
         self.on_ready: Callable[[], None] | None = None
         self.wanted = False
-        # Called after every turn.
+        # Called after turns: not sooner after the last time than this, and at least every hello
+        # period.
         self.on_turn: Callable[[int], None] | None = None
-        # Called by the engine's thread: not sooner after the last time than this, and at least
-        # every hello period. Says whether those who wait should look again.
-        self.on_look: Callable[[int], bool] | None = None
-        self.on_look_period_ns: i64 = 0
+        self.on_turn_period_ns: i64 = 0
         self.closing = False
         self._stopped = False
         self._session: Final = session
@@ -63,7 +61,7 @@ class Pump:
         self._burst: Final = Burst()
         self._patience: Final = Patience(session.transport.receive_buffer_bytes)
         self._watch: Final = Watch(session.config.spin_us * 1000, clock)
-        self._on_look_ns: i64 = 0
+        self._on_turn_ns: i64 = 0
         self._sockets: Final = select.epoll()
         # Wakes a thread that reads the sockets; and the engine's own.
         self._leader_waker: Final = Waker()
@@ -77,10 +75,8 @@ class Pump:
         self._soon_back = False
         # Whether a turn was begun whose rest is still to be done.
         self._owing = False
-        # Whether the engine's thread only looks in; and does what is due, since an application that
-        # sends now and then would do it when receivers need the processors.
+        # Whether the engine's thread only looks in.
         self._looking_in = False
-        self._serving = False
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
         )
@@ -104,7 +100,6 @@ class Pump:
         else:
             waits_here = self.on_ready is None
             rested = what == ALONE and waits_here and self._patience.came(now_ns)
-            self._serving = rested
             self.flush(now_ns)
             now_ns = self._clock.now_ns()
             if rested:
@@ -119,11 +114,11 @@ class Pump:
         session.flush(now_ns)
         self._burst.flushed(now_ns)
         due_ns: i64 = session.next_deadline_ns()
-        if due_ns <= now_ns and not self._serving:
+        if due_ns <= now_ns:
             session.on_timer(now_ns)
             session.flush(now_ns)
             due_ns = session.next_deadline_ns()
-        if not self._leading and (self._serving or not self._looking_in):
+        if not self._leading and not self._looking_in:
             self._waker.wake_by(due_ns)
         if session.config.deliver_own:
             self._tell()
@@ -253,7 +248,8 @@ class Pump:
         session.flush(now_ns)
         self._owing = False
         self._burst.flushed(now_ns)
-        if self.on_turn is not None:
+        if now_ns >= self._on_turn_ns and self.on_turn is not None:
+            self._on_turn_ns = now_ns + self.on_turn_period_ns
             self.on_turn(now_ns)
 
     # -- the engine's own thread -------------------------------------------------------------------
@@ -302,15 +298,7 @@ class Pump:
                 return  # it was put off
             self._leader_waker.clear()
             self._turn(now_ns, None)
-            self._survey(now_ns)
             self._tell()
-
-    def _survey(self, now_ns: i64) -> bool:
-        """At how everybody is doing, if it is time; whether those who wait should look again."""
-        if now_ns < self._on_look_ns or self.on_look is None:
-            return False
-        self._on_look_ns = now_ns + self.on_look_period_ns
-        return self.on_look(now_ns)
 
     def _is_due(self, now_ns: i64) -> bool:
         unsent = self._owing or self._burst.unsent_bytes > 0
@@ -319,31 +307,18 @@ class Pump:
     def _look_in(self, now_ns: i64) -> None:
         """Somebody else reads the sockets; see to it that this remains so."""
         until_ns = self._patience.look_ns(now_ns, self._leading)
-        if self._serves():
-            with self.lock:
-                until_ns = min(until_ns, self._session.next_deadline_ns())
-                self._waker.sleeps_until_ns = until_ns
-        else:
-            self._waker.sleeps_until_ns = until_ns
+        self._waker.sleeps_until_ns = until_ns
         self._looking_in = True
         self._waker.nap(until_ns - now_ns)
         self._looking_in = False
         now_ns = self._clock.now_ns()
         self._looked(now_ns)
-        if self._is_attended(now_ns) and now_ns < self._on_look_ns and not self._serves():
+        if self._is_attended(now_ns):
             return  # and the lock was left to those who need it
         with self.lock:
-            if self.closing:
-                return
-            due = self._serves() and self._is_due(now_ns)
-            turn = due or not self._is_attended(now_ns)
-            if turn:
+            if not self.closing and not self._is_attended(now_ns):
                 self._turn(now_ns, None)
-            if self._survey(now_ns) or turn:
                 self._tell()
-
-    def _serves(self) -> bool:
-        return self._serving and not self._leading
 
     def _looked(self, now_ns: i64) -> None:
         away_ns = self._patience.away_ns(now_ns)
