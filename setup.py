@@ -28,6 +28,7 @@ LIVE = (
     "waker.py",
     "burst.py",
     "patience.py",
+    "rhythm.py",
     "watch.py",
     "pump.py",
     "engine.py",

@@ -30,12 +30,16 @@ _MS: Final = 1_000_000
 # engine's thread, which has the time of the pause, and is sooner out of the receivers' way.
 ATTEND_NS: Final = 500_000
 ATTEND_ALONE_NS: Final = 4 * _MS
+# It leaves whatever is due to that thread, too, which looks more often than this.
+LATE_NS: Final = 4 * USUAL_NS
 # One that was away no longer than this will be back as soon, and what is due can wait for it.
 SOON_NS: Final = 500_000
 # One that had to wait so long for a datagram is not behind: nothing had come before.
 CALM_NS: Final = 20_000
 # One that has waited for so long has nothing else to do.
 IDLE_NS: Final = 200 * _MS
+# File descriptors that `select` knows.
+_SELECTED_MAX: Final = 1024
 # What a datagram takes of a socket's room besides its own bytes.
 _AROUND_BYTES: Final = 1024
 
@@ -80,11 +84,11 @@ class Pump:
         self._own_thread: Final = threading.Thread(
             target=self._run, name=f"semcast {session.config.group}", daemon=True
         )
-        filenos = (*session.transport.filenos(), self._leader_waker.fileno())
-        for fileno in filenos:
+        self._filenos: Final = [*session.transport.filenos(), self._leader_waker.fileno()]
+        for fileno in self._filenos:
             self._sockets.register(fileno, select.EPOLLIN)
-        # Else Python makes room for a thousand events in each call.
-        self._sockets_count: Final = len(filenos)
+        # Only of these can one be told of in microseconds; see `_doze`.
+        self._dozes: Final = max(self._filenos) < _SELECTED_MAX
 
     def start(self) -> None:
         """Begin; from now on the member takes care of itself."""
@@ -100,7 +104,7 @@ class Pump:
         else:
             waits_here = self.on_ready is None
             rested = what == ALONE and waits_here and self._patience.came(now_ns)
-            self.flush(now_ns)
+            self.flush(now_ns, LATE_NS if rested else 0)
             now_ns = self._clock.now_ns()
             if rested:
                 self._patience.stays(now_ns)
@@ -108,13 +112,15 @@ class Pump:
                 self.attend(now_ns, ATTEND_NS if what == ENOUGH else ATTEND_ALONE_NS)
         self._burst.done(now_ns)
 
-    def flush(self, now_ns: i64) -> None:
-        """Send what is to be sent; messages go before whatever else is due."""
+    def flush(self, now_ns: i64, late_ns: i64 = 0) -> None:
+        """Send what is to be sent; messages go before whatever else is due, and what is not late by
+        so much is left to the engine's thread.
+        """
         session = self._session
         session.flush(now_ns)
         self._burst.flushed(now_ns)
         due_ns: i64 = session.next_deadline_ns()
-        if due_ns <= now_ns:
+        if due_ns <= now_ns - late_ns:
             session.on_timer(now_ns)
             session.flush(now_ns)
             due_ns = session.next_deadline_ns()
@@ -174,20 +180,16 @@ class Pump:
         """Read the sockets in place of the engine's thread, once."""
         wait_ns: i64 = min(until_ns, self._session.next_deadline_ns()) - now_ns
         began_ns = now_ns
-        events: list[tuple[int, int]] = []
+        ready: list[int] = []
         self._leading = True
         self.lock.release()
         try:
-            if self._watch.pays:
-                events = self._watch.watch(self._look, now_ns, now_ns + wait_ns)
-            if not events:
-                events = self._sockets.poll(max(int(wait_ns), 0) / 1e9, self._sockets_count)
+            ready = self._await_ready(now_ns, now_ns + wait_ns)
         finally:
             self.lock.acquire()
             self._leading = False
             self._left_ns = now_ns = self._clock.now_ns()
-            if events:
-                self._watch.waited(now_ns - began_ns)
+            if ready:
                 self._patience.came(now_ns)
             else:
                 self._patience.stays(now_ns)
@@ -195,11 +197,13 @@ class Pump:
             if self._stopped:
                 self._close()
             return
-        ready = [fileno for fileno, _ in events]
         if self._leader_waker.fileno() in ready:
             self._leader_waker.clear()
         self._read_in(now_ns, ready, calm=now_ns - began_ns >= CALM_NS)
-        if self._soon_back and self._has_messages():
+        has_messages = self._has_messages()
+        if has_messages:
+            self._watch.came(now_ns - began_ns, now_ns)
+        if self._soon_back and has_messages:
             self._owing = True
         else:
             self._settle(now_ns)
@@ -207,8 +211,30 @@ class Pump:
             # They wait for something else, which may be there now.
             self._wake_followers()
 
-    def _look(self) -> list[tuple[int, int]]:
-        return self._sockets.poll(0, self._sockets_count)
+    def _await_ready(self, now_ns: i64, until_ns: i64) -> list[int]:
+        """What can be read, by then at the latest; awake when something is expected."""
+        ready: list[int] = []
+        begins_ns = self._watch.begins_ns(now_ns)
+        if begins_ns < until_ns and (self._dozes or begins_ns == now_ns):
+            if begins_ns > now_ns:
+                ready = self._doze(begins_ns - now_ns)
+                now_ns = self._clock.now_ns()
+            if not ready:
+                ready = self._watch.watch(self._look, now_ns, until_ns)
+                now_ns = self._clock.now_ns()
+        return ready or self._poll(until_ns - now_ns)
+
+    def _doze(self, wait_ns: i64) -> list[int]:
+        """Sleep, to some microseconds, while `_poll` sleeps for whole milliseconds."""
+        return select.select(self._filenos, [], [], int(wait_ns) / 1e9)[0]
+
+    def _look(self) -> list[int]:
+        return self._poll(0)
+
+    def _poll(self, wait_ns: i64) -> list[int]:
+        # Without a number Python makes room for a thousand events in each call.
+        events = self._sockets.poll(max(int(wait_ns), 0) / 1e9, len(self._filenos))
+        return [fileno for fileno, _ in events]
 
     def _has_messages(self) -> bool:
         member = self._session.member

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from semcast.errors import ConfigError, RemoteProtocolError
@@ -102,11 +103,21 @@ class Roster:
             "evicted": [],
             "status": dict(status),
         }
+        rows = self._rows()
+        for part, row in rows:
+            said[part].append(row)
+        told = _json(said)
+        return told if len(told) <= bytes_max // 2 else self._shortened(said, rows, bytes_max)
+
+    def _shortened(
+        self, said: dict[str, Any], rows: list[tuple[str, list[Any]]], bytes_max: int
+    ) -> bytes:
+        """As many of these rows as fit."""
+        said |= {"peers": [], "left": [], "evicted": []}
         if len(_json(said)) > bytes_max // 2:
             # Late comers to a large group need a list of names; they cannot be told.
             said["members"] = []
         room = bytes_max - len(_json(said))
-        rows = self._rows()
         # What is told last this time is told first the next.
         start = self._told % len(rows) if rows else 0
         for part, row in rows[start:] + rows[:start]:
@@ -130,9 +141,7 @@ class Roster:
     @property
     def digest(self) -> str:
         """Which members this one names; empty while it has not found enough."""
-        if not self.members:
-            return ""
-        return hashlib.sha256(repr(self.members).encode()).hexdigest()[:16]
+        return _digest(self.members) if self.members else ""
 
     @property
     def complete(self) -> bool:
@@ -291,8 +300,16 @@ def _checked(
     return name, digest, members, peers, left, evicted, status
 
 
+@lru_cache(maxsize=16)
+def _digest(members: tuple[int, ...]) -> str:
+    return hashlib.sha256(repr(members).encode()).hexdigest()[:16]
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+    return _ENCODER.encode(value).encode(errors="replace")
 
 
 def _is_name(value: object) -> bool:

@@ -1,9 +1,9 @@
-"""Watching: how long waits were goes in; whether to spend the next one awake comes out.
+"""Watching: when messages came goes in; when to be awake for the next one comes out.
 
 To fall asleep and to be woken takes longer than to receive a message, and longer still where a
-processor that has nothing to do is taken away by a hypervisor. Where messages mostly come soon,
-whoever waits for one therefore stays awake for a while and watches the sockets; but only as long as
-nobody else wants its processor.
+processor that has nothing to do is taken away by a hypervisor. Whoever waits where messages mostly
+come soon, or at regular times, therefore stays awake, or wakes up in time, and watches the sockets;
+but only for a while, and as long as nobody else wants its processor.
 """
 
 import os
@@ -12,49 +12,45 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.live.clock import Clock
+from semcast.live.clock import FOREVER, Clock
+from semcast.live.rhythm import Confidence, Rhythm
 
 # A call that only lets others go first and takes longer than this has let somebody.
 ALONE_NS: Final = 5_000
-# A wait that was short counts one, a long one takes two away: to watch pays if two in three are
-# short. So much, and there is no doubt; half of it, and it is worth a try.
-_SURE: Final = 8
-_LONG_COSTS: Final = 2
-
-Events = list[tuple[int, int]]
 
 
 @final
 class Watch:
-    """Of one who waits; a wait is short if it takes `short_ns` at the most."""
+    """Of one who waits, and is awake for `short_ns` of a wait at the most."""
 
     def __init__(self, short_ns: i64, clock: Clock) -> None:
         self._short_ns: Final[i64] = short_ns
         self._clock: Final = clock
-        self._worth: i64 = 0
+        self._soon: Final = Confidence()
+        self._rhythm: Final = Rhythm(short_ns // 2)
 
-    @property
-    def pays(self) -> bool:
-        """Whether the next wait is likely to be short."""
-        return self._worth >= _SURE // 2
+    def came(self, wait_ns: i64, now_ns: i64) -> None:
+        """A message came after so long a wait."""
+        self._soon.learn(wait_ns <= self._short_ns)
+        self._rhythm.came(now_ns)
 
-    def waited(self, wait_ns: i64) -> None:
-        """Something came after so long."""
-        if wait_ns <= self._short_ns:
-            self._worth = min(self._worth + 1, _SURE)
-        else:
-            self._worth = max(self._worth - _LONG_COSTS, 0)
+    def begins_ns(self, now_ns: i64) -> i64:
+        """From when on it pays to be awake in a wait that begins now; FOREVER if it does not."""
+        if self._soon.enough:
+            return now_ns
+        next_ns = self._rhythm.next_ns(now_ns)
+        return max(now_ns, next_ns - self._short_ns) if next_ns < FOREVER else FOREVER
 
-    def watch(self, look: Callable[[], Events], now_ns: i64, until_ns: i64) -> Events:
+    def watch(self, look: Callable[[], list[int]], now_ns: i64, until_ns: i64) -> list[int]:
         """What there is to be seen, if it is soon; nothing if it is not, or somebody else wants
         the processor.
         """
         until_ns = min(until_ns, now_ns + self._short_ns)
         alone = True
         while True:
-            events = look()
+            ready = look()
             now_ns = self._clock.now_ns()
-            if events or not alone or now_ns >= until_ns:
-                return events
+            if ready or not alone or now_ns >= until_ns:
+                return ready
             os.sched_yield()
             alone = self._clock.now_ns() - now_ns < ALONE_NS
