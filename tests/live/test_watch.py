@@ -1,18 +1,21 @@
 """Waiting awake: where it pays, not longer than said, and never when somebody else is waiting."""
 
 import os
+import random
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.live.clock import Clock
-from semcast.live.watch import ALONE_NS, Events, Watch
+from semcast.live.clock import FOREVER, Clock
+from semcast.live.watch import ALONE_NS, Watch
 
 SHORT_NS = 100_000
 LOOK_NS = 1_000
-SEEN: Events = [(3, 1)]
+SEEN = [3]
+# A time since 1970.
+BEGIN = 1_800_000_000 * 1_000_000_000
 
 
 class Time:
@@ -30,12 +33,12 @@ class Time:
     def let_others(self) -> None:
         self.now_ns += self.others_ns
 
-    def look(self) -> Events:
+    def look(self) -> list[int]:
         self.looks += 1
         self.now_ns += LOOK_NS
         return SEEN if self.looks >= self.seen_after_looks else []
 
-    def watch(self, for_ns: int = 1 << 60) -> Events:
+    def watch(self, for_ns: int = 1 << 60) -> list[int]:
         begin_ns = self.clock.now_ns()
         return Watch(SHORT_NS, self.clock).watch(self.look, begin_ns, begin_ns + for_ns)
 
@@ -46,35 +49,58 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def watch_after(waits_ns: list[int], short_ns: int = SHORT_NS) -> Watch:
+    """Of one who has waited so long for each message, and needed random times for them."""
+    stream = random.Random("watch")
     watch = Watch(short_ns, Clock())
+    now_ns = BEGIN
     for wait_ns in waits_ns:
-        watch.waited(wait_ns)
+        now_ns += wait_ns
+        watch.came(wait_ns, now_ns)
+        now_ns += stream.randrange(1 << 30)
     return watch
 
 
+def pays(watch: Watch, now_ns: int = BEGIN) -> bool:
+    """Whether to be awake at once."""
+    return watch.begins_ns(now_ns) == now_ns
+
+
 def test_who_knows_nothing_sleeps() -> None:
-    assert not watch_after([]).pays
+    assert watch_after([]).begins_ns(BEGIN) == FOREVER
 
 
 def test_where_messages_come_soon_it_pays_to_watch_for_them() -> None:
-    assert watch_after([SHORT_NS] * 8).pays
+    assert pays(watch_after([SHORT_NS] * 8))
 
 
 def test_where_they_do_not_it_is_given_up_at_once() -> None:
     watch = watch_after([SHORT_NS] * 100)
-    for _ in range(3):
-        watch.waited(SHORT_NS + 1)
-    assert not watch.pays
+    for number in range(3):
+        watch.came(SHORT_NS + 1, BEGIN + (number << 35))
+    assert watch.begins_ns(BEGIN) == FOREVER
 
 
 def test_it_pays_if_more_than_two_in_three_come_soon() -> None:
-    assert watch_after([SHORT_NS, SHORT_NS, SHORT_NS, SHORT_NS + 1] * 20).pays
-    assert not watch_after([SHORT_NS, SHORT_NS + 1] * 20).pays
+    assert pays(watch_after([SHORT_NS, SHORT_NS, SHORT_NS, SHORT_NS + 1] * 20))
+    assert not pays(watch_after([SHORT_NS, SHORT_NS + 1] * 20))
 
 
 @given(st.lists(st.integers(1, 1 << 40), max_size=50))
 def test_who_is_told_never_to_watch_never_does(waits_ns: list[int]) -> None:
-    assert not watch_after(waits_ns, 0).pays
+    assert watch_after(waits_ns, 0).begins_ns(BEGIN) == FOREVER
+
+
+@pytest.mark.parametrize("short_ns", [0, SHORT_NS])
+def test_who_waits_for_regular_messages_is_awake_shortly_before(short_ns: int) -> None:
+    period_ns = 10 * SHORT_NS
+    watch = Watch(short_ns, Clock())
+    for number in range(20):
+        watch.came(period_ns, BEGIN + number * period_ns)
+    last_ns = BEGIN + 19 * period_ns
+    wanted_ns = last_ns + period_ns - SHORT_NS if short_ns else FOREVER
+    assert watch.begins_ns(last_ns) == wanted_ns
+    if short_ns:
+        assert pays(watch, wanted_ns + SHORT_NS // 2), "it is time already"
 
 
 def test_what_comes_is_seen(scripted: Time) -> None:

@@ -16,6 +16,7 @@ SURE: Final = 8
 WRONG_COSTS: Final = 2
 # Sleeping is exact to a thousandth of itself, and beyond this that is not enough.
 PERIOD_NS_MAX: Final = 50_000_000
+_CHANCE_PART: Final = 8
 # Single messages are early or late; their beat follows them by these parts of it.
 _PHASE_PART: Final = 4
 _PERIOD_PART: Final = 16
@@ -48,7 +49,7 @@ class Confidence:
 
 @final
 class Rhythm:
-    """Of messages that come up to `within_ns` before or after their time."""
+    """Of messages that come up to `within_ns` early or late, or less if they are quick."""
 
     def __init__(self, within_ns: i64) -> None:
         self._within_ns: Final[i64] = within_ns
@@ -65,7 +66,9 @@ class Rhythm:
             # Beats without a message are no mistake: it may have been replaced.
             missed = max(now_ns - self._due_ns + self._period_ns // 2, 0) // self._period_ns
             late_ns = now_ns - self._due_ns - missed * self._period_ns
-            right = -self._within_ns <= late_ns <= self._within_ns
+            # Of messages that come at random a quarter are on time by chance, no more.
+            within_ns = min(self._within_ns, self._period_ns // _CHANCE_PART)
+            right = -within_ns <= late_ns <= within_ns
             self._confidence.learn(right)
             if right:
                 self._period_ns += late_ns // (_PERIOD_PART * (missed + 1))

@@ -31,6 +31,8 @@ class Watch:
 
     def came(self, wait_ns: i64, now_ns: i64) -> None:
         """A message came after so long a wait."""
+        if self._short_ns == 0:
+            return  # whatever is learned, nobody may be awake for it
         self._soon.learn(wait_ns <= self._short_ns)
         self._rhythm.came(now_ns)
 
