@@ -130,6 +130,13 @@ _LARGE: dict[str, Any] = {
     "delivery_messages": 65_536,
     "window_messages": 65_536,
 }
+# So little that the sender is held up when more must be kept than the reader can take.
+_SMALL: dict[str, Any] = {
+    **_STATE,
+    "order": "key",
+    "delivery_messages": 256,
+    "window_messages": 256,
+}
 
 PEER = Peer(
     "semcast",
@@ -147,5 +154,6 @@ PEER = Peer(
         _variant("semcast fifo", (SLOW_READER,), True, **_STATE),
         _variant("semcast key", (SLOW_READER,), True, order="key", **_STATE),
         _variant("semcast key, large buffer", (SLOW_READER,), True, **_LARGE),
+        _variant("semcast key, small buffer", (SLOW_READER,), True, **_SMALL),
     ),
 )

@@ -69,8 +69,8 @@ class GroupConfig:
     receive_buffer_bytes: int = 8 << 20
     send_buffer_bytes: int = 1 << 20
     bandwidth_bytes_s: int = 0
-    # A thread that waits for messages which mostly come sooner than this stays awake meanwhile, as
-    # long as nobody else wants its processor; 0: never. See docs/design/live.md.
+    # A thread that waits where the next message is expected soon, or at a regular time, stays awake
+    # for so long, unless somebody else wants its processor; 0: never. See docs/design/live.md.
     spin_us: int = 200
 
     # What is promised; see docs/design/member.md.
