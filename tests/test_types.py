@@ -17,6 +17,7 @@ import pytest
 
 import semcast
 import semcast.blocking
+import semcast.ids
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.live import aio
@@ -133,6 +134,16 @@ def test_what_is_public_takes_native_integers_from_where_users_see_int() -> None
         if native.search((SRC / f"{name.replace('.', '/')}.py").read_text())
     ]
     assert leaky == []
+
+
+def test_the_compiler_does_not_read_the_stub() -> None:
+    """Compiled, numbers of messages are machine words, for speed: so large a one does not fit."""
+    if str(semcast.ids.__file__).endswith(".py"):
+        pytest.skip("interpreted")
+    with pytest.raises((OverflowError, TypeError)):
+        Message(Source(1, 2), 1 << 64, b"")
+    with pytest.raises((OverflowError, TypeError)):
+        Source(1 << 64, 2)
 
 
 def test_native_fields_hold_whole_numbers_at_run_time() -> None:
