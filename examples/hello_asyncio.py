@@ -10,13 +10,15 @@ import uuid
 import semcast
 
 NAMES = ["alice", "bob"]
-# On your network: secret=… the same for all members; `semcast keys new` makes one.
-SETTINGS = {"secret": uuid.uuid4().hex, "members": NAMES, "interface": "lo"}
+# On your network: the same for all members; `semcast keys new` makes one.
+SECRET = uuid.uuid4().hex
 
 
 async def alice(group_name: str) -> None:
     """Sends two quotes and a trade."""
-    async with semcast.join(group_name, name="alice", **SETTINGS) as group:
+    async with semcast.join(
+        group_name, name="alice", members=NAMES, secret=SECRET, interface="lo"
+    ) as group:
         await group.send(b"101.25", replaces="AAPL")
         await group.send(b"101.50", replaces="AAPL")  # nobody needs the one before it any more
         await group.send(b"trade 17")  # never dropped
@@ -25,7 +27,9 @@ async def alice(group_name: str) -> None:
 
 async def bob(group_name: str) -> None:
     """Receives until the trade has come."""
-    async with semcast.join(group_name, name="bob", **SETTINGS) as group:
+    async with semcast.join(
+        group_name, name="bob", members=NAMES, secret=SECRET, interface="lo"
+    ) as group:
         async for message in group:
             print(message.sender, message.seq, message.key.decode(), message.payload.decode())
             if message.payload.startswith(b"trade"):

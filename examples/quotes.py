@@ -26,11 +26,14 @@ SLOW_S = 0.002
 END = b"end"
 
 
-def feed(settings: dict[str, Any], seconds: float, results: "Queue[dict[str, Any]]") -> None:
+def feed(
+    group_name: str, settings: semcast.Settings, seconds: float, results: "Queue[dict[str, Any]]"
+) -> None:
     """Send at a steady rate, and say how many quotes and trades there were."""
     prices = random.Random(1)
     trades = 0
-    with semcast.blocking.join(name="feed", deliver_own=False, **settings) as group:
+    own: semcast.Settings = {"name": "feed", "deliver_own": False}
+    with semcast.blocking.join(group_name, **(settings | own)) as group:
         began_s = time.monotonic()
         count = round(seconds * RATE_MSG_S)
         for number in range(count):
@@ -48,14 +51,18 @@ def feed(settings: dict[str, Any], seconds: float, results: "Queue[dict[str, Any
 
 
 def reader(
-    name: str, busy_s: float, settings: dict[str, Any], results: "Queue[dict[str, Any]]"
+    group_name: str,
+    settings: semcast.Settings,
+    name: str,
+    busy_s: float,
+    results: "Queue[dict[str, Any]]",
 ) -> None:
     """Take everything, and say what came, what was skipped and how old it was."""
     quotes, skipped = 0, 0
     trades: list[int] = []
     ages_ms: list[float] = []
     ended = False
-    with semcast.blocking.join(name=name, **settings) as group:
+    with semcast.blocking.join(group_name, **(settings | {"name": name})) as group:
         while True:
             try:
                 # What is never replaced comes before quotes that wait, and so does the end.
@@ -89,8 +96,8 @@ def reader(
 
 def run(seconds: float) -> dict[str, dict[str, Any]]:
     """What each of the three says, by name."""
-    settings = {
-        "group": f"quotes-{uuid.uuid4()}",
+    group_name = f"quotes-{uuid.uuid4()}"
+    settings: semcast.Settings = {
         "secret": secrets.token_urlsafe(32),
         "members": NAMES,
         "interface": "lo",
@@ -102,9 +109,9 @@ def run(seconds: float) -> dict[str, dict[str, Any]]:
     context = multiprocessing.get_context("spawn")
     results: Queue[dict[str, Any]] = context.Queue()
     processes = [
-        context.Process(target=feed, args=(settings, seconds, results)),
-        context.Process(target=reader, args=("fast", 0.0, settings, results)),
-        context.Process(target=reader, args=("slow", SLOW_S, settings, results)),
+        context.Process(target=feed, args=(group_name, settings, seconds, results)),
+        context.Process(target=reader, args=(group_name, settings, "fast", 0.0, results)),
+        context.Process(target=reader, args=(group_name, settings, "slow", SLOW_S, results)),
     ]
     for process in processes:
         process.start()

@@ -10,7 +10,6 @@ import tempfile
 import threading
 import uuid
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -23,9 +22,9 @@ TRADES = 100
 LAST = b"the end"
 
 
-def feed(settings: dict[str, Any]) -> None:
+def feed(group_name: str, settings: semcast.Settings) -> None:
     """Ten quotes, then a trade, again and again."""
-    with semcast.blocking.join(name="feed", members=NAMES, **settings) as group:
+    with semcast.blocking.join(group_name, **(settings | {"name": "feed"})) as group:
         for number in range(TRADES):
             for cents in range(10):
                 group.send(b"101.%02d" % cents, replaces="AAPL")
@@ -34,9 +33,9 @@ def feed(settings: dict[str, Any]) -> None:
         # Leaving waits until everybody has everything.
 
 
-def reader(settings: dict[str, Any]) -> None:
+def reader(group_name: str, settings: semcast.Settings) -> None:
     """Another member; it needs no Spark."""
-    with semcast.blocking.join(name="reader", members=NAMES, **settings) as group:
+    with semcast.blocking.join(group_name, **(settings | {"name": "reader"})) as group:
         for message in group:
             if message.payload == LAST:
                 return
@@ -46,20 +45,21 @@ def run(spark: SparkSession, folder: Path) -> dict[str, int]:
     """Both members, and Spark beside them, until the last message is in Parquet."""
     secret = folder / "secret.txt"
     secret.write_text(uuid.uuid4().hex)
-    settings: dict[str, Any] = {
-        "group": f"quotes-{uuid.uuid4()}",
+    group_name = f"quotes-{uuid.uuid4()}"
+    settings: semcast.Settings = {
+        "members": NAMES,
         "secret": secret.read_text(),
         "interface": "lo",
         "join_timeout_s": 120.0,  # Spark takes its time to start
     }
-    members = [threading.Thread(target=one, args=(settings,)) for one in (feed, reader)]
+    members = [threading.Thread(target=one, args=(group_name, settings)) for one in (feed, reader)]
     for member in members:
         member.start()
 
     register(spark)
     rows = (
         spark.readStream.format("semcast")
-        .option("group", settings["group"])
+        .option("group", group_name)
         .option("name", "spark")
         .option("members", ",".join(NAMES))
         .option("secret_file", str(secret))  # never in a plan, a log or a checkpoint

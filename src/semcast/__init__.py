@@ -16,15 +16,17 @@ from semcast._version import __version__
 
 if TYPE_CHECKING:
     from semcast.live.aio import Group, join
+    from semcast.live.arguments import Settings
     from semcast.live.config import GroupConfig
     from semcast.wire.message import Message
 
-__all__ = ["Group", "GroupConfig", "Message", "__version__", "join"]
+__all__ = ["Group", "GroupConfig", "Message", "Settings", "__version__", "join"]
 
 _HOMES = {
     "Group": "semcast.live.aio",
     "GroupConfig": "semcast.live.config",
     "Message": "semcast.wire.message",
+    "Settings": "semcast.live.arguments",
     "join": "semcast.live.aio",
 }
 

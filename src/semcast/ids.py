@@ -2,7 +2,9 @@
 
 from typing import Final, Protocol, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
+
+from semcast._native import i64
 
 # Sequence numbers count a source's messages from 1; 0 means "none yet".
 SEQ_MAX: Final = (1 << 62) - 1

@@ -230,7 +230,7 @@ def test_a_comer_with_the_wrong_secret_does_not_disturb_a_group(way: Way) -> Non
     with meeting(way) as members:
         config = members[2].config
         peers = [address_of(one) for one in members]
-        changed = {"secret": "x" * 32, "join_timeout_s": 0.5, "peers": peers}
+        changed: semcast.Settings = {"secret": "x" * 32, "join_timeout_s": 0.5, "peers": peers}
         with pytest.raises(GroupClosedError, match=r"not complete after 0\.5 s"):
             semcast.blocking.join(config.group, config=config, **changed)
         wait_until(lambda: members[0].stats()["refused_tag"] > 0, "it is heard")

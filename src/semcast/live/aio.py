@@ -12,10 +12,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live import joining
+from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
 from semcast.live.health import EVENTS_MAX, Event
@@ -230,7 +231,7 @@ def join(
     group: str,
     *,
     config: GroupConfig | str | os.PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Joining:
     """Join a group; awaited, or entered, it waits until all its members are there.
 

@@ -11,12 +11,13 @@ import os
 import queue
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Unpack
 
 from mypy_extensions import mypyc_attr
 
 from semcast.errors import GroupClosedError
 from semcast.live import joining
+from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
 from semcast.live.health import EVENTS_MAX, Event
@@ -129,7 +130,7 @@ def join(
     group: str,
     *,
     config: GroupConfig | str | os.PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Group:
     """Join a group and wait until all its members are there.
 

@@ -4,6 +4,7 @@ Values that a user gave go in; a checked configuration comes out, or a ConfigErr
 setting. What is not said has a default that works. Knows nothing of sockets or threads.
 """
 
+import difflib
 import json
 import math
 import os
@@ -14,9 +15,10 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from semcast.errors import ConfigError, InputError
+from semcast.live.arguments import Overrides
 from semcast.live.trees import Tree, as_tree, check_tree, numbered_ring, numbered_tree
 from semcast.protocol.config import MS, MemberConfig
 from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305
@@ -245,7 +247,7 @@ class GroupConfig:
         )
 
     @classmethod
-    def load(cls, path: str | Path, **overrides: Any) -> "GroupConfig":
+    def load(cls, path: str | Path, **overrides: Unpack[Overrides]) -> "GroupConfig":
         """From a TOML file whose keys are the settings; what is given here goes first."""
         try:
             found = tomllib.loads(Path(path).read_text())
@@ -253,7 +255,7 @@ class GroupConfig:
             raise InputError(f"cannot read {path}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is not TOML: {error}") from None
-        return configure(found | overrides, str(path))
+        return configure(found | dict(overrides), str(path))
 
 
 _AT_LEAST: Final = {
@@ -285,9 +287,9 @@ def configure(settings: Mapping[str, Any], where: str = "the arguments") -> Grou
     known = {one.name for one in fields(GroupConfig)}
     unknown = sorted(set(settings) - known)
     if unknown:
-        raise ConfigError(
-            f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}"
-        )
+        close = difflib.get_close_matches(unknown[0], sorted(known), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+        raise ConfigError(f"{where}: unknown setting {unknown[0]!r}; {hint}")
     if "group" not in settings:
         raise ConfigError(f"{where}: no group; say the name of the group to join")
     checked = {name: _typed(name, value, where) for name, value in settings.items()}
@@ -317,7 +319,7 @@ def from_environment(
     return configure(found | dict(settings), "the arguments and SEMCAST_* variables")
 
 
-def changed(config: GroupConfig, **settings: Any) -> GroupConfig:
+def changed(config: GroupConfig, **settings: Unpack[Overrides]) -> GroupConfig:
     """The same but for these settings."""
     return configure({one.name: getattr(config, one.name) for one in fields(config)} | settings)
 

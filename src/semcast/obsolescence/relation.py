@@ -11,8 +11,9 @@ It is a strict partial order (SRM §3.2). Two encodings stand behind it:
   within the causal order if ranks do, as clocks and rising bids do.
 """
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
 
+from semcast._native import i64
 from semcast.ids import Source
 
 

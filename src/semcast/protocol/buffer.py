@@ -19,8 +19,7 @@ obsolete, `room` the bounds, `in_place` who moves where, `purged` what has left 
 
 from typing import Final, final
 
-from mypy_extensions import i64
-
+from semcast._native import i64
 from semcast.errors import ConfigError
 from semcast.ids import RandomStream, Source
 from semcast.protocol.covers import CoverLog

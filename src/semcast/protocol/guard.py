@@ -4,8 +4,7 @@ A delivery buffer needs none. A retransmission buffer must not purge what only a
 covers: if the sender then died, nobody could deliver either (the m1, m2, m3 run of SRM §4.3).
 """
 
-from mypy_extensions import i64
-
+from semcast._native import i64
 from semcast.ids import Source
 from semcast.wire.message import Message
 

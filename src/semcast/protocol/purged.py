@@ -3,8 +3,7 @@
 import enum
 from typing import Final, final
 
-from mypy_extensions import i64
-
+from semcast._native import i64
 from semcast.protocol.covers import CoverLog
 from semcast.wire.message import Message
 

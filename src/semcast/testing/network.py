@@ -15,11 +15,12 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Container
-from typing import Any, Final
+from typing import Final, Unpack
 
 from semcast.errors import WindowFullError
 from semcast.ids import Source
 from semcast.live.address import Address
+from semcast.live.arguments import Settings
 from semcast.live.config import configure
 from semcast.live.datagrams import Transport
 from semcast.live.session import Session
@@ -78,7 +79,7 @@ class FakeNetwork:
         observer: Callable[[Source], Observer | None] = lambda _: None,
         incarnation: int = 0,
         address: Address | None = None,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> "FakeMember":
         """A member that begins to look for the others, with the settings of `GroupConfig`.
 

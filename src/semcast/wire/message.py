@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
 
+from semcast._native import i64
 from semcast.ids import Source
 from semcast.obsolescence.relation import Mark
 
