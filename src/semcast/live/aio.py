@@ -18,7 +18,7 @@ from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live import joining
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
-from semcast.live.health import EVENTS_MAX, Event
+from semcast.live.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -104,22 +104,24 @@ class Group(BaseGroup):
         await self._until(self._all_stable)
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to the group from now on."""
-        found: asyncio.Queue[Event] = asyncio.Queue(EVENTS_MAX)
-
-        def put(event: Event) -> None:
-            if not found.full():
-                found.put_nowait(event)
-
-        def listen(event: Event) -> None:
-            self._from_engine(lambda: put(event))
-
-        self._listeners.append(listen)
+        """What happens to the group from now on, until this member leaves. Who takes it too slowly
+        is told how many events it missed.
+        """
+        told = asyncio.Event()
+        listener = self._teller.listen(partial(self._from_engine, told.set))
         try:
             while True:
-                yield await found.get()
+                told.clear()
+                try:
+                    event = self._next_event(listener)
+                except GroupClosedError:
+                    return
+                if event is not None:
+                    yield event
+                else:
+                    await told.wait()
         finally:
-            self._listeners.remove(listen)
+            self._teller.forget(listener)
 
     async def leave(self, drain_s: float = DRAIN_S) -> None:
         """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""

@@ -8,7 +8,7 @@ with semcast.blocking.join("quotes", secret=key, size=3) as group:
 
 import contextlib
 import os
-import queue
+import threading
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError
 from semcast.live import joining
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
-from semcast.live.health import EVENTS_MAX, Event
+from semcast.live.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -88,22 +88,24 @@ class Group(BaseGroup):
             raise TimeoutError("not every member has everything that was sent yet")
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
-        """What happens to the group from now on; ends when nothing does for `timeout` seconds."""
-        found: queue.Queue[Event] = queue.Queue(EVENTS_MAX)
-
-        def listen(event: Event) -> None:
-            if not found.full():
-                found.put_nowait(event)
-
-        self._listeners.append(listen)
+        """What happens to the group from now on, until this member leaves, or until nothing happens
+        for `timeout` seconds. Who takes it too slowly is told how many events it missed.
+        """
+        told = threading.Event()
+        listener = self._teller.listen(told.set)
         try:
             while True:
+                told.clear()
                 try:
-                    yield found.get(timeout=timeout)
-                except queue.Empty:
+                    event = self._next_event(listener)
+                except GroupClosedError:
+                    return
+                if event is not None:
+                    yield event
+                elif not told.wait(timeout):
                     return
         finally:
-            self._listeners.remove(listen)
+            self._teller.forget(listener)
 
     def leave(self, drain_s: float = DRAIN_S) -> None:
         """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""

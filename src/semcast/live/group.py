@@ -3,11 +3,9 @@
 An engine goes in. Knows neither how callers wait (`aio`, `blocking`) nor how messages travel.
 """
 
-import logging
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +17,9 @@ from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.engine import Engine
 from semcast.live.health import Event, MemberView
 from semcast.live.inside import Inside
+from semcast.live.telling import Listener, Teller
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import KeyInfo, Keyring
-
-log: Final = logging.getLogger("semcast")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,9 +30,10 @@ class BaseGroup:
         self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
     ) -> None:
         self.config: Final = config
-        self._listeners: Final[list[Callable[[Event], None]]] = []
-        self._inside: Final = Inside(config, observer, _Teller(config.group, self._listeners))
+        self._teller: Final = Teller(config.group, config.name)
+        self._inside: Final = Inside(config, observer, self._teller.tell)
         self._engine: Final[Engine] = self._inside.engine
+        self._engine.session.on_ended = self._teller.wake
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
         self._held: Final = _Held()
@@ -97,6 +95,14 @@ class BaseGroup:
 
     # -- small parts -------------------------------------------------------------------------------
 
+    def _next_event(self, listener: Listener) -> Event | None:
+        """None: there is none now. GroupClosedError: there will be none any more."""
+        with self._engine.pump.lock:
+            event = listener.take()
+            if event is None and self._engine.session.ended is not None:
+                raise self._engine.session.ended
+            return event
+
     def _all_stable(self) -> bool:
         session = self._engine.session
         if session.ended is not None:
@@ -111,23 +117,6 @@ class BaseGroup:
 @mypyc_attr(native_class=False)
 class _Held:
     """Lives as long as its group. Compiled classes have no weak references; this one has."""
-
-
-class _Teller:
-    """Events in, to the log and whoever listens."""
-
-    def __init__(self, group: str, listeners: list[Callable[[Event], None]]) -> None:
-        self._group: Final = group
-        self._listeners: Final = listeners
-
-    def __call__(self, event: Event) -> None:
-        level = logging.INFO if event.kind in _FINE else logging.WARNING
-        log.log(level, "%s: %s", self._group, event.text, extra={"semcast": asdict(event)})
-        for listener in list(self._listeners):
-            listener(event)
-
-
-_FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
 
 
 def as_config(
