@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,7 @@ from semcast.live import joining
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
 from semcast.live.health import Event
+from semcast.live.pump import Pump
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -31,12 +33,11 @@ _SENDS_PER_TURN = 64
 class Group(BaseGroup):
     """A member of a group, for one event loop."""
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Without a loop, it is for the one that runs."""
         super().__init__(config)
-        self._loop = asyncio.get_running_loop()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine.pump)
         self._sends = 0
-        self._engine.pump.on_ready = self._on_ready
 
     async def send(self, payload: bytes, replaces: Replaces = None) -> int:
         """Send to the whole group; waits while there is no room. Returns the message's number.
@@ -108,7 +109,7 @@ class Group(BaseGroup):
         is told how many events it missed.
         """
         told = asyncio.Event()
-        listener = self._teller.listen(partial(self._from_engine, told.set))
+        listener = self._teller.listen(partial(self._waiters.call, told.set))
         try:
             while True:
                 told.clear()
@@ -124,12 +125,17 @@ class Group(BaseGroup):
             self._teller.forget(listener)
 
     async def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
-        if not self.closed and drain_s > 0:
-            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
-            with contextlib.suppress(TimeoutError, GroupClosedError):
-                await asyncio.wait_for(self.drain(), drain_s)
-        await asyncio.to_thread(self._finalizer)
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
+        is cancelled, the member leaves at once.
+        """
+        try:
+            if not self.closed and drain_s > 0:
+                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+                with contextlib.suppress(TimeoutError, GroupClosedError):
+                    await asyncio.wait_for(self.drain(), drain_s)
+        finally:
+            loop = asyncio.get_running_loop()
+            await asyncio.shield(loop.run_in_executor(None, self._finalizer))
 
     async def __aenter__(self) -> "Group":
         return self
@@ -160,32 +166,47 @@ class Group(BaseGroup):
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""
+        await self._waiters.until(ready)
+
+
+class _Waiters:
+    """Those who wait in a loop. The engine holds this and not the group, which leaves once nobody
+    else holds it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pump: Pump) -> None:
+        self._loop = loop
+        self._pump = pump
+        self._waiting: set[asyncio.Future[None]] = set()
+        pump.on_ready = self._on_ready
+
+    async def until(self, ready: Callable[[], bool]) -> None:
         while True:
             future = self._loop.create_future()
-            with self._engine.pump.lock:
+            with self._pump.lock:
                 if ready():
                     return
                 self._waiting.add(future)
-                self._engine.pump.wanted = True
+                self._pump.wanted = True
             try:
                 await future
             finally:
                 self._waiting.discard(future)
 
+    def call(self, what: Callable[[], None]) -> None:
+        """Call in the loop's thread, if the loop is still there."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what)
+
     def _on_ready(self) -> None:
-        self._engine.pump.wanted = False
-        self._from_engine(self._wake)
+        self._pump.wanted = False
+        self.call(self._wake)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-    def _from_engine(self, call: Callable[[], None]) -> None:
-        """Call in the loop's thread, if the loop is still there."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call)
 
 
 class Joining:
@@ -196,7 +217,7 @@ class Joining:
         self._group: Group | None = None
 
     async def _join(self) -> Group:
-        group = Group(self._config)
+        group = await self._open()
         try:
             await asyncio.wait_for(
                 group._until(lambda: group._engine.session.member is not None),
@@ -210,6 +231,18 @@ class Joining:
             await group.leave(0)
             raise
         return group
+
+    async def _open(self) -> Group:
+        """In a thread, because looking up peers and trying out multicast take their time."""
+        thread = ThreadPoolExecutor(1, "semcast join")
+        opening = thread.submit(Group, self._config, asyncio.get_running_loop())
+        thread.shutdown(wait=False)  # it ends when that is done
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped, but what it opens is closed again.
+            opening.add_done_callback(_close)
+            raise
 
     def __await__(self) -> Generator[Any, None, Group]:
         return self._join().__await__()
@@ -226,6 +259,11 @@ class Joining:
     ) -> None:
         assert self._group is not None
         await self._group.__aexit__(kind, error, trace)
+
+
+def _close(opening: "Future[Group]") -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()._finalizer()
 
 
 def join(

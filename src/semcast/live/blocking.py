@@ -109,11 +109,13 @@ class Group(BaseGroup):
 
     def leave(self, drain_s: float = DRAIN_S) -> None:
         """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
-        if not self.closed and drain_s > 0:
-            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
-            with contextlib.suppress(TimeoutError, GroupClosedError):
-                self.drain(drain_s)
-        self._finalizer()
+        try:
+            if not self.closed and drain_s > 0:
+                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+                with contextlib.suppress(TimeoutError, GroupClosedError):
+                    self.drain(drain_s)
+        finally:
+            self._finalizer()
 
     def __enter__(self) -> "Group":
         return self
