@@ -31,7 +31,10 @@ _SENDS_PER_TURN = 64
 
 
 class Group(BaseGroup):
-    """A member of a group, for one event loop."""
+    """A member of a group, for one event loop.
+
+    Examples are for `python -m asyncio`, which knows `await`; their `group` is that of `join`.
+    """
 
     def __init__(self, config: GroupConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Without a loop, it is for the one that runs."""
@@ -44,6 +47,9 @@ class Group(BaseGroup):
 
         `replaces` says which waiting messages this one makes obsolete: a key, as in
         `replaces="AAPL"`, or see `semcast.obsolescence`. If it is cancelled, nothing was sent.
+
+        >>> await group.send(b"101.25", replaces="AAPL")
+        1
         """
         self._sends += 1
         if self._sends % _SENDS_PER_TURN == 0:
@@ -55,7 +61,11 @@ class Group(BaseGroup):
                 await self._until(partial(self._has_room, len(payload)))
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now."""
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
         return self._engine.try_send(payload, replaces).seq
 
     async def send_many(
@@ -64,6 +74,9 @@ class Group(BaseGroup):
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
         Returns how many were sent. If it is cancelled, some may have been.
+
+        >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
+        2
         """
         listed = payloads if isinstance(payloads, list) else list(payloads)
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
@@ -75,7 +88,14 @@ class Group(BaseGroup):
         return sent
 
     async def receive(self) -> Message:
-        """The next message. If it is cancelled, no message is lost."""
+        """The next message. If it is cancelled, no message is lost.
+
+        >>> await group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
+        2
+        >>> message = await group.receive()
+        >>> message.payload, list(message.skipped)
+        (b'101.5', [1])
+        """
         while True:
             message = self._engine.try_receive()
             if message is not None:
@@ -85,6 +105,11 @@ class Group(BaseGroup):
     async def receive_many(self, messages_max: int = MESSAGES_MAX) -> list[Message]:
         """At least one message and at most so many: the fast way. What is not taken stays
         replaceable, so ask for no more than will be dealt with soon.
+
+        >>> await group.send_many([b"trade 17", b"trade 18"])
+        2
+        >>> [message.payload for message in await group.receive_many(100)]
+        [b'trade 17', b'trade 18']
         """
         while True:
             taken = self._engine.try_receive_many(messages_max)
@@ -93,7 +118,15 @@ class Group(BaseGroup):
             await self._until(self._has_message)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """All messages, until this member leaves."""
+        """All messages, until this member leaves.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> async for message in group:
+        ...     print(message.sender, message.payload)
+        ...     await group.leave()
+        a b'trade 17'
+        """
         while True:
             try:
                 yield await self.receive()
@@ -101,12 +134,24 @@ class Group(BaseGroup):
                 return
 
     async def drain(self) -> None:
-        """Wait until every member has everything that was sent."""
+        """Wait until every member has everything that was sent.
+
+        >>> await group.send(b"trade 17")
+        1
+        >>> await group.drain()
+        """
         await self._until(self._all_stable)
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens to the group from now on, until this member leaves. Who takes it too slowly
         is told how many events it missed.
+
+        >>> async def watch():
+        ...     async for event in group.events():
+        ...         print(event.kind, event.member, event.text)
+        >>> watching = asyncio.create_task(watch())
+        >>> await group.leave()
+        >>> await watching
         """
         told = asyncio.Event()
         listener = self._teller.listen(partial(self._waiters.call, told.set))
@@ -127,6 +172,10 @@ class Group(BaseGroup):
     async def leave(self, drain_s: float = DRAIN_S) -> None:
         """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
         is cancelled, the member leaves at once.
+
+        >>> await group.leave()
+        >>> group.closed
+        True
         """
         try:
             if not self.closed and drain_s > 0:
@@ -275,5 +324,14 @@ def join(
     """Join a group; awaited, or entered, it waits until all its members are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+
+    >>> import semcast
+    >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
+    >>> group = await semcast.join("quotes", name="a", secret="sixteen bytes or more", **alone)
+    >>> await group.send(b"101.25", replaces="AAPL")
+    1
+    >>> (await group.receive()).payload
+    b'101.25'
+    >>> await group.leave()
     """
     return Joining(as_config(group, config, settings))

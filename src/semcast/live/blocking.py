@@ -29,7 +29,10 @@ DRAIN_S = 10.0
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Group(BaseGroup):
-    """A member of a group. All methods may be called from several threads."""
+    """A member of a group. All methods may be called from several threads.
+
+    The examples' `group` is that of `join`.
+    """
 
     def send(self, payload: bytes, replaces: Replaces = None, timeout: float | None = None) -> int:
         """Send to the whole group; waits while there is no room. Returns the message's number.
@@ -37,11 +40,18 @@ class Group(BaseGroup):
         `replaces` says which waiting messages this one makes obsolete: a key, as in
         `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
         and, unless a later one names it, is never dropped.
+
+        >>> group.send(b"101.25", replaces="AAPL")
+        1
         """
         return self._engine.send(payload, replaces, timeout).seq
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now."""
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
         return self._engine.try_send(payload, replaces).seq
 
     def send_many(
@@ -53,6 +63,9 @@ class Group(BaseGroup):
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
         Returns how many were sent: fewer than given only when the timeout was reached.
+
+        >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
+        2
         """
         listed = payloads if isinstance(payloads, list) else list(payloads)
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
@@ -63,6 +76,12 @@ class Group(BaseGroup):
 
         What was not taken stays replaceable, but for the next few messages (at most 31) of an
         application that needs less than 4 µs for each.
+
+        >>> group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
+        2
+        >>> message = group.receive(timeout=1.0)
+        >>> message.payload, list(message.skipped)
+        (b'101.5', [1])
         """
         return self._engine.receive(timeout)
 
@@ -71,11 +90,24 @@ class Group(BaseGroup):
     ) -> list[Message]:
         """At least one message and at most so many: the fast way. What is not taken stays
         replaceable, so ask for no more than will be dealt with soon.
+
+        >>> group.send_many([b"trade 17", b"trade 18"])
+        2
+        >>> [message.payload for message in group.receive_many(100)]
+        [b'trade 17', b'trade 18']
         """
         return self._engine.receive_many(messages_max, timeout)
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, until this member leaves."""
+        """All messages, until this member leaves.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> for message in group:
+        ...     print(message.sender, message.payload)
+        ...     group.leave()
+        a b'trade 17'
+        """
         while True:
             try:
                 yield self._engine.receive(None)
@@ -83,13 +115,21 @@ class Group(BaseGroup):
                 return
 
     def drain(self, timeout: float | None = None) -> None:
-        """Wait until every member has everything that was sent; TimeoutError if not in time."""
+        """Wait until every member has everything that was sent; TimeoutError if not in time.
+
+        >>> group.send(b"trade 17")
+        1
+        >>> group.drain(timeout=10.0)
+        """
         if not self._engine.wait_for(self._all_stable, timeout):
             raise TimeoutError("not every member has everything that was sent yet")
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """What happens to the group from now on, until this member leaves, or until nothing happens
         for `timeout` seconds. Who takes it too slowly is told how many events it missed.
+
+        >>> for event in group.events(timeout=0.1):
+        ...     print(event.kind, event.member, event.text)
         """
         told = threading.Event()
         listener = self._teller.listen(told.set)
@@ -108,7 +148,13 @@ class Group(BaseGroup):
             self._teller.forget(listener)
 
     def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
+        is interrupted, the member leaves at once.
+
+        >>> group.leave()
+        >>> group.closed
+        True
+        """
         try:
             if not self.closed and drain_s > 0:
                 # Whoever has it by then answers for it (S-RM), or it is lost with this member.
@@ -138,6 +184,17 @@ def join(
     """Join a group and wait until all its members are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+
+    >>> import semcast.blocking
+    >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
+    >>> group = semcast.blocking.join(
+    ...     "quotes", name="a", secret="sixteen bytes or more", **alone
+    ... )
+    >>> group.send(b"101.25", replaces="AAPL")
+    1
+    >>> group.receive().payload
+    b'101.25'
+    >>> group.leave()
     """
     joined = Group(as_config(group, config, settings))
     joining.wait_complete(joined._engine)

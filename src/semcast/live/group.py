@@ -41,49 +41,91 @@ class BaseGroup:
 
     @property
     def name(self) -> str:
-        """What this member is called."""
+        """What this member is called.
+
+        >>> group.name
+        'a'
+        """
         return self.config.name
 
     @property
     def view(self) -> list[MemberView]:
-        """Who is in the group and how each of them is doing, as far as this member knows."""
+        """Who is in the group and how each of them is doing, as far as this member knows.
+
+        >>> [(member.name, member.state) for member in group.view]
+        [('a', 'here')]
+        """
         with self._engine.pump.lock:
             return self._health.views()
 
     def stats(self) -> dict[str, float]:
-        """Counters and gauges of this member; the names say the units."""
+        """Counters and gauges of this member; the names say the units.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> group.stats()["multicast"]
+        1
+        """
         return self._inside.stats()
 
     def past_events(self) -> list[Event]:
-        """What happened to the group lately, oldest first; only so many are remembered."""
+        """What happened to the group lately, oldest first; only so many are remembered.
+
+        >>> [(event.kind, event.member) for event in group.past_events()]
+        []
+        """
         with self._engine.pump.lock:
             return list(self._health.events)
 
     @property
     def closed(self) -> bool:
-        """Whether this member has left or was put out."""
+        """Whether this member has left or was put out.
+
+        >>> group.closed
+        False
+        """
         return self._engine.session.ended is not None
 
     # -- keys --------------------------------------------------------------------------------------
 
     def install_key(self, key_id: int, secret: bytes | str) -> bool:
-        """Open datagrams sealed with this secret too; False if it was installed already."""
+        """Open datagrams sealed with this secret too; False if it was installed already.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        """
         material = secret.encode() if isinstance(secret, str) else secret
         with self._engine.pump.lock:
             return self._keyring().install(key_id, material)
 
     def use_key(self, key_id: int) -> None:
-        """Seal with this key from now on; every member must have installed it before."""
+        """Seal with this key from now on; every member must have installed it before.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        >>> group.use_key(2)
+        """
         with self._engine.pump.lock:
             self._keyring().use(key_id)
 
     def remove_key(self, key_id: int) -> bool:
-        """Open nothing sealed with this key any more; False if it was not installed."""
+        """Open nothing sealed with this key any more; False if it was not installed.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        >>> group.use_key(2)
+        >>> group.remove_key(1)
+        True
+        """
         with self._engine.pump.lock:
             return self._keyring().remove(key_id)
 
     def keys(self) -> tuple[KeyInfo, ...]:
-        """The installed keys, by fingerprint."""
+        """The installed keys, by fingerprint.
+
+        >>> [(key.key_id, key.in_use) for key in group.keys()]
+        [(1, True)]
+        """
         with self._engine.pump.lock:
             return self._keyring().list()
 
