@@ -25,6 +25,7 @@ from semcast.errors import TransportError
 from semcast.live import joining
 from semcast.live.address import Address
 from semcast.live.config import GroupConfig, configure
+from semcast.live.engine import Engine
 from semcast.live.group import BaseGroup
 
 WAY = Way("unicast", ipv6=False)
@@ -233,6 +234,39 @@ def test_a_group_that_nobody_holds_leaves(make: Callable[[GroupConfig], Any]) ->
             engine.stop()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [asyncio_group, blocking_group])
+def test_a_group_leaves_even_if_its_own_engine_finds_that_nobody_holds_it(
+    make: Callable[[GroupConfig], Any],
+) -> None:
+    """It is part of a cycle, which the garbage collector finds while that thread has the lock."""
+    found = threading.Event()
+
+    async def forgotten() -> Engine:
+        group = await make(configure(alone(group=new_group())))
+        engine: Engine = group._engine
+        cycle = [group]
+        cycle.append(cycle)
+
+        def on_turn(_: int) -> None:
+            if not found.is_set():
+                gc.collect()
+                found.set()
+
+        with engine.pump.lock:
+            engine.pump.on_turn = on_turn
+            del group, cycle
+        return engine
+
+    gc.collect()
+    gc.disable()
+    try:
+        engine = asyncio.run(forgotten())
+        assert found.wait(PATIENCE_S), "the engine hangs"
+        wait_until(lambda: engine.session.ended is not None, "the engine stops", PATIENCE_S)
+    finally:
+        gc.enable()
 
 
 def test_an_asyncio_group_that_was_used_and_forgotten_leaves() -> None:

@@ -184,7 +184,7 @@ class Group(BaseGroup):
                     await asyncio.wait_for(self.drain(), drain_s)
         finally:
             loop = asyncio.get_running_loop()
-            await asyncio.shield(loop.run_in_executor(None, self._finalizer))
+            await asyncio.shield(loop.run_in_executor(None, self._leave))
 
     async def __aenter__(self) -> "Group":
         return self
@@ -312,7 +312,7 @@ class Joining:
 
 def _close(opening: "Future[Group]") -> None:
     if not opening.cancelled() and opening.exception() is None:
-        opening.result()._finalizer()
+        opening.result()._leave()
 
 
 def join(

@@ -161,7 +161,7 @@ class Group(BaseGroup):
                 with contextlib.suppress(TimeoutError, GroupClosedError):
                     self.drain(drain_s)
         finally:
-            self._finalizer()
+            self._leave()
 
     def __enter__(self) -> "Group":
         return self

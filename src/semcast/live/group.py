@@ -37,7 +37,8 @@ class BaseGroup:
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
         self._held: Final = _Held()
-        self._finalizer: Final = weakref.finalize(self._held, self._inside.stop)
+        self._finalizer: Final = weakref.finalize(self._held, self._inside.forget)
+        self._finalizer.atexit = False
 
     @property
     def name(self) -> str:
@@ -136,6 +137,10 @@ class BaseGroup:
         return keys
 
     # -- small parts -------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self._finalizer.detach() is not None:
+            self._inside.stop()
 
     def _next_event(self, listener: Listener) -> Event | None:
         """None: there is none now. GroupClosedError: there will be none any more."""
