@@ -4,6 +4,7 @@ A way goes in (`material.Way`), a complete group comes out. Everything that is w
 deadline, and everything that is started is ended.
 """
 
+import asyncio
 import json
 import os
 import select
@@ -13,13 +14,14 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from tests.live.material import Way
 
+import semcast
 import semcast.blocking
 from semcast.live import joining
 from semcast.live.config import configure
@@ -81,6 +83,28 @@ def meeting(
         for member in members:
             joining.wait_complete(member._engine)
         yield members
+
+
+@asynccontextmanager
+async def with_two_others(
+    way: Way, **settings: Any
+) -> AsyncIterator[tuple[semcast.Group, semcast.blocking.Group, semcast.blocking.Group]]:
+    """An asyncio member "a", and two others in threads."""
+    given = common("abc") | way_settings(way) | {"group": new_group()} | settings
+    others: list[semcast.blocking.Group] = []
+    try:
+        for name in "bc":
+            peers = [] if way.kind == "multicast" else [address_of(one) for one in others]
+            config = configure(given | {"name": name, "peers": peers})
+            others.append(semcast.blocking.Group(config))
+        peers = [] if way.kind == "multicast" else [address_of(one) for one in others]
+        async with semcast.join(given.pop("group"), name="a", **given, peers=peers) as a:
+            for other in others:
+                await asyncio.to_thread(joining.wait_complete, other._engine)
+            yield a, others[0], others[1]
+    finally:
+        for other in others:
+            await asyncio.to_thread(other.leave, 0.0)
 
 
 def take(group: semcast.blocking.Group, count: int) -> list[Message]:

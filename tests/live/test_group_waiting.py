@@ -1,31 +1,19 @@
 """Waiting: timeouts, cancellation, threads, iteration, contexts; blocking and asyncio."""
 
 import asyncio
-import gc
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.live.groups import (
-    address_of,
-    common,
-    meeting,
-    new_group,
-    quiet,
-    take,
-    wait_until,
-    way_settings,
-)
+from tests.live.groups import meeting, quiet, take, wait_until, with_two_others
 from tests.live.material import Way
 
-import semcast
 import semcast.blocking
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
-from semcast.live.config import configure
 
 DEADLINE_S = 90.0
 
@@ -149,18 +137,6 @@ def test_a_context_leaves_whatever_happens_in_it(
             assert take(b, 1)[0].payload == b"last words"
 
 
-def test_a_group_that_nobody_holds_leaves() -> None:
-    config = configure(common("ab") | {"name": "a", "group": new_group(), "interface": "lo"})
-    forgotten = semcast.blocking.Group(config)
-    engine = forgotten._engine
-    del forgotten
-    gc.collect()
-    try:
-        wait_until(lambda: engine.session.ended is not None, "the engine stops", 5)
-    finally:
-        engine.stop()
-
-
 def test_several_threads_send_and_receive_at_once(way: Way) -> None:
     """Each message is taken once, and each thread's messages keep their order."""
     got: dict[str, list[list[bytes]]] = {"a": [], "b": []}
@@ -219,28 +195,6 @@ def test_an_application_that_sleeps_does_not_stop_its_member(kind: str) -> None:
 
 
 # -- asyncio ---------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def with_two_others(
-    way: Way, **settings: Any
-) -> AsyncIterator[tuple[semcast.Group, semcast.blocking.Group, semcast.blocking.Group]]:
-    """An asyncio member "a", and two others in threads."""
-    given = common("abc") | way_settings(way) | {"group": new_group()} | settings
-    others: list[semcast.blocking.Group] = []
-    try:
-        for name in "bc":
-            peers = [] if way.kind == "multicast" else [address_of(one) for one in others]
-            config = configure(given | {"name": name, "peers": peers})
-            others.append(semcast.blocking.Group(config))
-        peers = [] if way.kind == "multicast" else [address_of(one) for one in others]
-        async with semcast.join(given.pop("group"), name="a", **given, peers=peers) as a:
-            for other in others:
-                await asyncio.to_thread(semcast.live.joining.wait_complete, other._engine)
-            yield a, others[0], others[1]
-    finally:
-        for other in others:
-            await asyncio.to_thread(other.leave, 0.0)
 
 
 def test_asyncio_sends_and_receives(way: Way) -> None:
@@ -340,37 +294,6 @@ def test_a_loop_that_is_busy_does_not_stop_its_member(way: Way) -> None:
             while len(got) < 100:
                 got += [message.payload for message in await a.receive_many()]
             assert got == numbered(100)
-
-    asyncio.run(run())
-
-
-def test_asyncio_events_are_told(way: Way) -> None:
-    async def run() -> None:
-        async with with_two_others(way) as (a, b, _):
-
-            async def first() -> tuple[str, str]:
-                async for event in a.events():
-                    return event.kind, event.member
-                raise AssertionError("no event")
-
-            waiting = asyncio.create_task(first())
-            await asyncio.sleep(0)
-            await asyncio.to_thread(b.leave, 0.0)
-            assert await asyncio.wait_for(waiting, DEADLINE_S) == ("left", "b")
-
-    asyncio.run(run())
-
-
-def test_joining_may_be_cancelled_and_leaves(way: Way) -> None:
-    async def run() -> None:
-        given = common("ab") | way_settings(way)
-        joining = asyncio.ensure_future(semcast.join(new_group(), name="a", **given)._join())
-        await asyncio.sleep(0.1)
-        before = threading.active_count()
-        joining.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await joining
-        assert threading.active_count() <= before
 
     asyncio.run(run())
 

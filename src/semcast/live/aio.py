@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, Unpack
@@ -19,7 +20,8 @@ from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
-from semcast.live.health import EVENTS_MAX, Event
+from semcast.live.health import Event
+from semcast.live.pump import Pump
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -30,20 +32,25 @@ _SENDS_PER_TURN = 64
 
 
 class Group(BaseGroup):
-    """A member of a group, for one event loop."""
+    """A member of a group, for one event loop.
 
-    def __init__(self, config: GroupConfig) -> None:
+    Examples are for `python -m asyncio`, which knows `await`; their `group` is that of `join`.
+    """
+
+    def __init__(self, config: GroupConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Without a loop, it is for the one that runs."""
         super().__init__(config)
-        self._loop = asyncio.get_running_loop()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine.pump)
         self._sends = 0
-        self._engine.pump.on_ready = self._on_ready
 
     async def send(self, payload: bytes, replaces: Replaces = None) -> int:
         """Send to the whole group; waits while there is no room. Returns the message's number.
 
         `replaces` says which waiting messages this one makes obsolete: a key, as in
         `replaces="AAPL"`, or see `semcast.obsolescence`. If it is cancelled, nothing was sent.
+
+        >>> await group.send(b"101.25", replaces="AAPL")
+        1
         """
         self._sends += 1
         if self._sends % _SENDS_PER_TURN == 0:
@@ -55,7 +62,11 @@ class Group(BaseGroup):
                 await self._until(partial(self._has_room, len(payload)))
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now."""
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
         return self._engine.try_send(payload, replaces).seq
 
     async def send_many(
@@ -64,6 +75,9 @@ class Group(BaseGroup):
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
         Returns how many were sent. If it is cancelled, some may have been.
+
+        >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
+        2
         """
         listed = payloads if isinstance(payloads, list) else list(payloads)
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
@@ -75,7 +89,14 @@ class Group(BaseGroup):
         return sent
 
     async def receive(self) -> Message:
-        """The next message. If it is cancelled, no message is lost."""
+        """The next message. If it is cancelled, no message is lost.
+
+        >>> await group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
+        2
+        >>> message = await group.receive()
+        >>> message.payload, list(message.skipped)
+        (b'101.5', [1])
+        """
         while True:
             message = self._engine.try_receive()
             if message is not None:
@@ -85,6 +106,11 @@ class Group(BaseGroup):
     async def receive_many(self, messages_max: int = MESSAGES_MAX) -> list[Message]:
         """At least one message and at most so many: the fast way. What is not taken stays
         replaceable, so ask for no more than will be dealt with soon.
+
+        >>> await group.send_many([b"trade 17", b"trade 18"])
+        2
+        >>> [message.payload for message in await group.receive_many(100)]
+        [b'trade 17', b'trade 18']
         """
         while True:
             taken = self._engine.try_receive_many(messages_max)
@@ -93,7 +119,15 @@ class Group(BaseGroup):
             await self._until(self._has_message)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """All messages, until this member leaves."""
+        """All messages, until this member leaves.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> async for message in group:
+        ...     print(message.sender, message.payload)
+        ...     await group.leave()
+        a b'trade 17'
+        """
         while True:
             try:
                 yield await self.receive()
@@ -101,34 +135,57 @@ class Group(BaseGroup):
                 return
 
     async def drain(self) -> None:
-        """Wait until every member has everything that was sent."""
+        """Wait until every member has everything that was sent.
+
+        >>> await group.send(b"trade 17")
+        1
+        >>> await group.drain()
+        """
         await self._until(self._all_stable)
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to the group from now on."""
-        found: asyncio.Queue[Event] = asyncio.Queue(EVENTS_MAX)
+        """What happens to the group from now on, until this member leaves. Who takes it too slowly
+        is told how many events it missed.
 
-        def put(event: Event) -> None:
-            if not found.full():
-                found.put_nowait(event)
-
-        def listen(event: Event) -> None:
-            self._from_engine(lambda: put(event))
-
-        self._listeners.append(listen)
+        >>> async def watch():
+        ...     async for event in group.events():
+        ...         print(event.kind, event.member, event.text)
+        >>> watching = asyncio.create_task(watch())
+        >>> await group.leave()
+        >>> await watching
+        """
+        told = asyncio.Event()
+        listener = self._teller.listen(partial(self._waiters.call, told.set))
         try:
             while True:
-                yield await found.get()
+                told.clear()
+                try:
+                    event = self._next_event(listener)
+                except GroupClosedError:
+                    return
+                if event is not None:
+                    yield event
+                else:
+                    await told.wait()
         finally:
-            self._listeners.remove(listen)
+            self._teller.forget(listener)
 
     async def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
-        if not self.closed and drain_s > 0:
-            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
-            with contextlib.suppress(TimeoutError, GroupClosedError):
-                await asyncio.wait_for(self.drain(), drain_s)
-        await asyncio.to_thread(self._finalizer)
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
+        is cancelled, the member leaves at once.
+
+        >>> await group.leave()
+        >>> group.closed
+        True
+        """
+        try:
+            if not self.closed and drain_s > 0:
+                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+                with contextlib.suppress(TimeoutError, GroupClosedError):
+                    await asyncio.wait_for(self.drain(), drain_s)
+        finally:
+            loop = asyncio.get_running_loop()
+            await asyncio.shield(loop.run_in_executor(None, self._leave))
 
     async def __aenter__(self) -> "Group":
         return self
@@ -159,32 +216,47 @@ class Group(BaseGroup):
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""
+        await self._waiters.until(ready)
+
+
+class _Waiters:
+    """Those who wait in a loop. The engine holds this and not the group, which leaves once nobody
+    else holds it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pump: Pump) -> None:
+        self._loop = loop
+        self._pump = pump
+        self._waiting: set[asyncio.Future[None]] = set()
+        pump.on_ready = self._on_ready
+
+    async def until(self, ready: Callable[[], bool]) -> None:
         while True:
             future = self._loop.create_future()
-            with self._engine.pump.lock:
+            with self._pump.lock:
                 if ready():
                     return
                 self._waiting.add(future)
-                self._engine.pump.wanted = True
+                self._pump.wanted = True
             try:
                 await future
             finally:
                 self._waiting.discard(future)
 
+    def call(self, what: Callable[[], None]) -> None:
+        """Call in the loop's thread, if the loop is still there."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(what)
+
     def _on_ready(self) -> None:
-        self._engine.pump.wanted = False
-        self._from_engine(self._wake)
+        self._pump.wanted = False
+        self.call(self._wake)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-    def _from_engine(self, call: Callable[[], None]) -> None:
-        """Call in the loop's thread, if the loop is still there."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call)
 
 
 class Joining:
@@ -195,7 +267,7 @@ class Joining:
         self._group: Group | None = None
 
     async def _join(self) -> Group:
-        group = Group(self._config)
+        group = await self._open()
         try:
             await asyncio.wait_for(
                 group._until(lambda: group._engine.session.member is not None),
@@ -209,6 +281,18 @@ class Joining:
             await group.leave(0)
             raise
         return group
+
+    async def _open(self) -> Group:
+        """In a thread, because looking up peers and trying out multicast take their time."""
+        thread = ThreadPoolExecutor(1, "semcast join")
+        opening = thread.submit(Group, self._config, asyncio.get_running_loop())
+        thread.shutdown(wait=False)  # it ends when that is done
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped, but what it opens is closed again.
+            opening.add_done_callback(_close)
+            raise
 
     def __await__(self) -> Generator[Any, None, Group]:
         return self._join().__await__()
@@ -227,6 +311,11 @@ class Joining:
         await self._group.__aexit__(kind, error, trace)
 
 
+def _close(opening: "Future[Group]") -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()._leave()
+
+
 def join(
     group: str,
     *,
@@ -236,5 +325,14 @@ def join(
     """Join a group; awaited, or entered, it waits until all its members are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+
+    >>> import semcast
+    >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
+    >>> group = await semcast.join("quotes", name="a", secret="sixteen bytes or more", **alone)
+    >>> await group.send(b"101.25", replaces="AAPL")
+    1
+    >>> (await group.receive()).payload
+    b'101.25'
+    >>> await group.leave()
     """
     return Joining(as_config(group, config, settings))

@@ -8,7 +8,7 @@ with semcast.blocking.join("quotes", secret=key, size=3) as group:
 
 import contextlib
 import os
-import queue
+import threading
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Unpack
@@ -20,7 +20,7 @@ from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_config
-from semcast.live.health import EVENTS_MAX, Event
+from semcast.live.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -30,7 +30,10 @@ DRAIN_S = 10.0
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Group(BaseGroup):
-    """A member of a group. All methods may be called from several threads."""
+    """A member of a group. All methods may be called from several threads.
+
+    The examples' `group` is that of `join`.
+    """
 
     def send(self, payload: bytes, replaces: Replaces = None, timeout: float | None = None) -> int:
         """Send to the whole group; waits while there is no room. Returns the message's number.
@@ -38,11 +41,18 @@ class Group(BaseGroup):
         `replaces` says which waiting messages this one makes obsolete: a key, as in
         `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
         and, unless a later one names it, is never dropped.
+
+        >>> group.send(b"101.25", replaces="AAPL")
+        1
         """
         return self._engine.send(payload, replaces, timeout).seq
 
     def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now."""
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
         return self._engine.try_send(payload, replaces).seq
 
     def send_many(
@@ -54,6 +64,9 @@ class Group(BaseGroup):
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
         Returns how many were sent: fewer than given only when the timeout was reached.
+
+        >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
+        2
         """
         listed = payloads if isinstance(payloads, list) else list(payloads)
         marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
@@ -64,6 +77,12 @@ class Group(BaseGroup):
 
         What was not taken stays replaceable, but for the next few messages (at most 31) of an
         application that needs less than 4 µs for each.
+
+        >>> group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
+        2
+        >>> message = group.receive(timeout=1.0)
+        >>> message.payload, list(message.skipped)
+        (b'101.5', [1])
         """
         return self._engine.receive(timeout)
 
@@ -72,11 +91,24 @@ class Group(BaseGroup):
     ) -> list[Message]:
         """At least one message and at most so many: the fast way. What is not taken stays
         replaceable, so ask for no more than will be dealt with soon.
+
+        >>> group.send_many([b"trade 17", b"trade 18"])
+        2
+        >>> [message.payload for message in group.receive_many(100)]
+        [b'trade 17', b'trade 18']
         """
         return self._engine.receive_many(messages_max, timeout)
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, until this member leaves."""
+        """All messages, until this member leaves.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> for message in group:
+        ...     print(message.sender, message.payload)
+        ...     group.leave()
+        a b'trade 17'
+        """
         while True:
             try:
                 yield self._engine.receive(None)
@@ -84,35 +116,53 @@ class Group(BaseGroup):
                 return
 
     def drain(self, timeout: float | None = None) -> None:
-        """Wait until every member has everything that was sent; TimeoutError if not in time."""
+        """Wait until every member has everything that was sent; TimeoutError if not in time.
+
+        >>> group.send(b"trade 17")
+        1
+        >>> group.drain(timeout=10.0)
+        """
         if not self._engine.wait_for(self._all_stable, timeout):
             raise TimeoutError("not every member has everything that was sent yet")
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
-        """What happens to the group from now on; ends when nothing does for `timeout` seconds."""
-        found: queue.Queue[Event] = queue.Queue(EVENTS_MAX)
+        """What happens to the group from now on, until this member leaves, or until nothing happens
+        for `timeout` seconds. Who takes it too slowly is told how many events it missed.
 
-        def listen(event: Event) -> None:
-            if not found.full():
-                found.put_nowait(event)
-
-        self._listeners.append(listen)
+        >>> for event in group.events(timeout=0.1):
+        ...     print(event.kind, event.member, event.text)
+        """
+        told = threading.Event()
+        listener = self._teller.listen(told.set)
         try:
             while True:
+                told.clear()
                 try:
-                    yield found.get(timeout=timeout)
-                except queue.Empty:
+                    event = self._next_event(listener)
+                except GroupClosedError:
+                    return
+                if event is not None:
+                    yield event
+                elif not told.wait(timeout):
                     return
         finally:
-            self._listeners.remove(listen)
+            self._teller.forget(listener)
 
     def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given."""
-        if not self.closed and drain_s > 0:
-            # Whoever has it by then answers for it (S-RM), or it is lost with this member.
-            with contextlib.suppress(TimeoutError, GroupClosedError):
-                self.drain(drain_s)
-        self._finalizer()
+        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
+        is interrupted, the member leaves at once.
+
+        >>> group.leave()
+        >>> group.closed
+        True
+        """
+        try:
+            if not self.closed and drain_s > 0:
+                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+                with contextlib.suppress(TimeoutError, GroupClosedError):
+                    self.drain(drain_s)
+        finally:
+            self._leave()
 
     def __enter__(self) -> "Group":
         return self
@@ -135,6 +185,17 @@ def join(
     """Join a group and wait until all its members are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+
+    >>> import semcast.blocking
+    >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
+    >>> group = semcast.blocking.join(
+    ...     "quotes", name="a", secret="sixteen bytes or more", **alone
+    ... )
+    >>> group.send(b"101.25", replaces="AAPL")
+    1
+    >>> group.receive().payload
+    b'101.25'
+    >>> group.leave()
     """
     joined = Group(as_config(group, config, settings))
     joining.wait_complete(joined._engine)

@@ -38,7 +38,12 @@ _GOSSIP_STRETCH: Final = 4
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """Everything about one member of one group. Units are in the names."""
+    """Everything about one member of one group. Units are in the names.
+
+    >>> config = GroupConfig("quotes", name="a", secret="sixteen bytes or more", members=("a", "b"))
+    >>> config.group_size, config.reliability, config.order
+    (2, 'group', 'fifo')
+    """
 
     # The name that all members share, and this member's own. Together with the secret the group's
     # name is its identity: groups of another name or secret never mix with it.

@@ -3,11 +3,9 @@
 An engine goes in. Knows neither how callers wait (`aio`, `blocking`) nor how messages travel.
 """
 
-import logging
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +17,9 @@ from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.engine import Engine
 from semcast.live.health import Event, MemberView
 from semcast.live.inside import Inside
+from semcast.live.telling import Listener, Teller
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import KeyInfo, Keyring
-
-log: Final = logging.getLogger("semcast")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,59 +30,103 @@ class BaseGroup:
         self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
     ) -> None:
         self.config: Final = config
-        self._listeners: Final[list[Callable[[Event], None]]] = []
-        self._inside: Final = Inside(config, observer, _Teller(config.group, self._listeners))
+        self._teller: Final = Teller(config.group, config.name)
+        self._inside: Final = Inside(config, observer, self._teller.tell)
         self._engine: Final[Engine] = self._inside.engine
+        self._engine.session.on_ended = self._teller.wake
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
         self._held: Final = _Held()
-        self._finalizer: Final = weakref.finalize(self._held, self._inside.stop)
+        self._finalizer: Final = weakref.finalize(self._held, self._inside.forget)
+        self._finalizer.atexit = False
 
     @property
     def name(self) -> str:
-        """What this member is called."""
+        """What this member is called.
+
+        >>> group.name
+        'a'
+        """
         return self.config.name
 
     @property
     def view(self) -> list[MemberView]:
-        """Who is in the group and how each of them is doing, as far as this member knows."""
+        """Who is in the group and how each of them is doing, as far as this member knows.
+
+        >>> [(member.name, member.state) for member in group.view]
+        [('a', 'here')]
+        """
         with self._engine.pump.lock:
             return self._health.views()
 
     def stats(self) -> dict[str, float]:
-        """Counters and gauges of this member; the names say the units."""
+        """Counters and gauges of this member; the names say the units.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        >>> group.stats()["multicast"]
+        1
+        """
         return self._inside.stats()
 
     def past_events(self) -> list[Event]:
-        """What happened to the group lately, oldest first; only so many are remembered."""
+        """What happened to the group lately, oldest first; only so many are remembered.
+
+        >>> [(event.kind, event.member) for event in group.past_events()]
+        []
+        """
         with self._engine.pump.lock:
             return list(self._health.events)
 
     @property
     def closed(self) -> bool:
-        """Whether this member has left or was put out."""
+        """Whether this member has left or was put out.
+
+        >>> group.closed
+        False
+        """
         return self._engine.session.ended is not None
 
     # -- keys --------------------------------------------------------------------------------------
 
     def install_key(self, key_id: int, secret: bytes | str) -> bool:
-        """Open datagrams sealed with this secret too; False if it was installed already."""
+        """Open datagrams sealed with this secret too; False if it was installed already.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        """
         material = secret.encode() if isinstance(secret, str) else secret
         with self._engine.pump.lock:
             return self._keyring().install(key_id, material)
 
     def use_key(self, key_id: int) -> None:
-        """Seal with this key from now on; every member must have installed it before."""
+        """Seal with this key from now on; every member must have installed it before.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        >>> group.use_key(2)
+        """
         with self._engine.pump.lock:
             self._keyring().use(key_id)
 
     def remove_key(self, key_id: int) -> bool:
-        """Open nothing sealed with this key any more; False if it was not installed."""
+        """Open nothing sealed with this key any more; False if it was not installed.
+
+        >>> group.install_key(2, "another secret of sixteen bytes")
+        True
+        >>> group.use_key(2)
+        >>> group.remove_key(1)
+        True
+        """
         with self._engine.pump.lock:
             return self._keyring().remove(key_id)
 
     def keys(self) -> tuple[KeyInfo, ...]:
-        """The installed keys, by fingerprint."""
+        """The installed keys, by fingerprint.
+
+        >>> [(key.key_id, key.in_use) for key in group.keys()]
+        [(1, True)]
+        """
         with self._engine.pump.lock:
             return self._keyring().list()
 
@@ -96,6 +137,18 @@ class BaseGroup:
         return keys
 
     # -- small parts -------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self._finalizer.detach() is not None:
+            self._inside.stop()
+
+    def _next_event(self, listener: Listener) -> Event | None:
+        """None: there is none now. GroupClosedError: there will be none any more."""
+        with self._engine.pump.lock:
+            event = listener.take()
+            if event is None and self._engine.session.ended is not None:
+                raise self._engine.session.ended
+            return event
 
     def _all_stable(self) -> bool:
         session = self._engine.session
@@ -111,23 +164,6 @@ class BaseGroup:
 @mypyc_attr(native_class=False)
 class _Held:
     """Lives as long as its group. Compiled classes have no weak references; this one has."""
-
-
-class _Teller:
-    """Events in, to the log and whoever listens."""
-
-    def __init__(self, group: str, listeners: list[Callable[[Event], None]]) -> None:
-        self._group: Final = group
-        self._listeners: Final = listeners
-
-    def __call__(self, event: Event) -> None:
-        level = logging.INFO if event.kind in _FINE else logging.WARNING
-        log.log(level, "%s: %s", self._group, event.text, extra={"semcast": asdict(event)})
-        for listener in list(self._listeners):
-            listener(event)
-
-
-_FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
 
 
 def as_config(

@@ -24,7 +24,8 @@ EVENTS_MAX: Final = 1024
 class Event:
     """Something that happened to the group. Numbers that do not apply are 0."""
 
-    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, warning
+    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, warning; and to a
+    # listener that was too slow: missed, so many events (behind_messages).
     kind: str
     # Whom it is about.
     member: str

@@ -4,7 +4,9 @@ A configuration goes in; all of it is started, and stopped again in the right or
 the group itself: that may be forgotten by its owner, and then all of this ends.
 """
 
+import atexit
 import os
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -22,6 +24,9 @@ from semcast.protocol.observer import Observer
 
 if TYPE_CHECKING:
     from semcast.live.metrics_server import MetricsServer
+
+# How long whoever happens to forget a group waits for its end.
+FORGET_S: Final = 1.0
 
 
 class Inside:
@@ -57,6 +62,7 @@ class Inside:
         if self._server is not None:
             self._server.start()
         telemetry.watch(self)
+        atexit.register(self.stop)
 
     def _open_server(self, config: GroupConfig) -> "MetricsServer | None":
         if config.metrics_port == 0:
@@ -102,9 +108,17 @@ class Inside:
     def stop(self) -> None:
         """Leave the group and end everything. Harmless when repeated, and in a forked child."""
         self.engine.stop()
-        if os.getpid() != self._pid:
-            return
-        if self._recorder is not None:
-            self._recorder.close()
-        if self._server is not None:
-            self._server.close()
+        if os.getpid() == self._pid:
+            if self._recorder is not None:
+                self._recorder.close()
+            if self._server is not None:
+                self._server.close()
+        atexit.unregister(self.stop)
+
+    def forget(self) -> None:
+        """The same, when nobody holds the group any more. The thread that notices may be one that
+        has the engine's lock, or the engine's own: another does it, and is not waited for long.
+        """
+        stopping = threading.Thread(target=self.stop, name=f"semcast {self.group} ends")
+        stopping.start()
+        stopping.join(FORGET_S)

@@ -51,7 +51,7 @@ class Pump:
     def __init__(self, session: Session, clock: Clock) -> None:
         self.lock = threading.Lock()
         # Called when a message or room for one is there for those who wait without a thread; what
-        # is called must not block.
+        # is called must not block, nor hold the group, which is to leave once nobody holds it.
         self.on_ready: Callable[[], None] | None = None
         self.wanted = False
         # Called after turns: not sooner after the last time than this, and at least every hello
@@ -298,11 +298,8 @@ class Pump:
             raise
 
     def _fail(self, error: Exception) -> None:
-        session = self._session
-        if session.ended is None:
-            session.ended = GroupClosedError(
-                f"the engine of {session.config.group!r} failed: {error!r}; join again"
-            )
+        group = self._session.config.group
+        self._session.end(f"the engine of {group!r} failed: {error!r}; join again")
         self._tell()
 
     def _read(self, waiting: select.poll, now_ns: i64) -> None:

@@ -77,6 +77,8 @@ class Session:
         self.handlers: Final[dict[str, Handler]] = {}
         # Why this member can go on no longer, if so.
         self.ended: Exception | None = None
+        # Called when that comes to be so, by whoever holds the lock; must not block.
+        self.on_ended: Callable[[], None] | None = None
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
         self._stream: Final = stream
         self._observer: Final = observer
@@ -280,13 +282,13 @@ class Session:
             return
         if teller.sender in roster.peers:
             self.member.name(teller, roster.name_of(teller.sender))
-        if roster.evicted.get(roster.me, -1) >= self.me.incarnation and self.ended is None:
-            self.ended = GroupClosedError(
+        if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
+            self.end(
                 f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
                 "way for longer than evict_after_s; join again"
             )
-        if roster.former_incarnation > self.me.incarnation and self.ended is None:
-            self.ended = GroupClosedError(
+        if roster.former_incarnation > self.me.incarnation:
+            self.end(
                 f"another process has joined {self.config.group!r} as {self.config.name!r}; "
                 "give each member a name of its own"
             )
@@ -336,10 +338,16 @@ class Session:
 
     # -- the end -----------------------------------------------------------------------------------
 
+    def end(self, why: str) -> None:
+        """Go on no longer; of several reasons the first is told."""
+        if self.ended is None:
+            self.ended = GroupClosedError(why)
+            if self.on_ended is not None:
+                self.on_ended()
+
     def leave(self, now_ns: int) -> None:
         """Tell the others not to wait for this member any more. Nothing can be sent after it."""
-        if self.ended is None:
-            self.ended = GroupClosedError(f"{self.config.name} has left {self.config.group!r}")
+        self.end(f"{self.config.name} has left {self.config.group!r}")
         self.flush(now_ns)
         self.roster.left[self.roster.me] = self.me.incarnation
         for _ in range(3):  # it may be lost; if all are, others wait until they give up

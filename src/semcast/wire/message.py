@@ -13,7 +13,16 @@ from semcast.obsolescence.relation import Mark
 @final
 @mypyc_attr(acyclic=True)
 class Message(Mark):
-    """One multicast message; never changed once made, but for `skipped`."""
+    """One multicast message; never changed once made, but for `skipped`.
+
+    With a `group` as in `semcast.blocking.join`:
+
+    >>> group.send(b"101.25", replaces="AAPL")
+    1
+    >>> message = group.receive()
+    >>> message.sender, message.seq, message.key, message.payload, message.skipped
+    ('a', 1, b'AAPL', b'101.25', ())
+    """
 
     def __init__(
         self,
