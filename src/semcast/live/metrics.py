@@ -65,8 +65,8 @@ class Samples:
         member = self._engine.session.member
         oldest = None if member is None else member.oldest()
         # A message that waits for long counts once.
-        if oldest is not None and oldest is not self._last:
-            self.age_s.add(max(0.0, (now_ns - int(oldest.sent_ns)) / 1e9))
+        if member is not None and oldest is not None and oldest is not self._last:
+            self.age_s.add(member.age_ns(oldest, now_ns) / 1e9)
         self._last = oldest
 
     def all(self) -> Iterator[tuple[str, str, Histogram]]:
