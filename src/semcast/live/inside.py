@@ -82,10 +82,12 @@ class Inside:
         found: dict[str, float] = {}
         if session.member is not None:
             found |= session.member.stats()
+            found["blocked_ms"] = session.member.blocked_ns(self.engine.clock.now_ns()) / 1e6
         found["delivered"] = int(self.engine.delivered)
         found |= session.transport.counters
         found["datagrams_opened"] = session.opener.opened
         found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
+        found["refused_notes"] = session.refused_notes
         found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
         found["path_mtu_bytes"] = session.transport.path_mtu_bytes
         found["multicast_transport"] = int(session.transport.multicast)

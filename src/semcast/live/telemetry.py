@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from semcast.live.metrics import COUNTERS, GAUGES, named
+from semcast.live.metrics import COUNTERS, GAUGES, in_units, named
 
 
 class Observed(Protocol):
@@ -59,8 +59,6 @@ def _reader(api: ModuleType, wanted: str) -> Callable[[object], Iterable[object]
                     attributes = {"group": member.group, "member": member.member}
                     if label:
                         attributes[label] = given.strip('"')
-                    yield api.Observation(
-                        value / 1000 if key.endswith("_ms") else value, attributes
-                    )
+                    yield api.Observation(in_units(key, value), attributes)
 
     return read
