@@ -46,7 +46,7 @@ class Inside:
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
         self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
-        if self._server is not None:
+        if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.
         self.engine.pump.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
@@ -70,6 +70,11 @@ class Inside:
         if self._samples is not None:
             self._samples.on_turn(now_ns)
         self.health.on_turn(now_ns)
+
+    @property
+    def samples(self) -> Samples | None:
+        """What is sampled of turns, if anybody wants it."""
+        return self._samples
 
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member."""

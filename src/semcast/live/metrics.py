@@ -7,6 +7,7 @@ many datagrams a turn deals with, and how long it takes. Knows neither ports nor
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -27,11 +28,15 @@ class Histogram:
         # By bound, and one for what is beyond the last.
         self.counts: Final = [0] * (len(bounds) + 1)
         self.sum = 0.0
+        # The newest values themselves, for whoever wants to count them in a way of its own.
+        self.newest: deque[float] | None = None
 
     def add(self, value: float) -> None:
         """One more of this size."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+        if self.newest is not None:
+            self.newest.append(value)
 
     @property
     def count(self) -> int:
