@@ -26,6 +26,7 @@ with ATHERIS.instrument_imports(include=["semcast"]):
     from semcast.errors import RemoteProtocolError
     from semcast.ids import SEQ_MAX, Source
     from semcast.wire import decode
+    from semcast.wire.checksum import checksum
     from semcast.wire.encode import FrameWriter, encode_whole
     from semcast.wire.fragment import Reassembler, fragments_of
     from semcast.wire.frames import (
@@ -43,7 +44,7 @@ with ATHERIS.instrument_imports(include=["semcast"]):
     from semcast.wire.keys import UNSEALED
     from semcast.wire.limits import PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN, Limits
     from semcast.wire.message import Message
-    from semcast.wire.seal import Opener, Sealer, checksum
+    from semcast.wire.seal import Opener, Sealer
 
 GOLDEN = Path(__file__).parent / "wire" / "golden"
 OUT = Path(__file__).parent.parent / "build" / "fuzz"

@@ -4,6 +4,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -77,11 +78,46 @@ def test_everything_in_stats_is_served_by_name_and_unit(monkeypatch: pytest.Monk
 def test_every_name_says_its_unit() -> None:
     for name, _ in COUNTERS.values():
         assert re.fullmatch(
-            r"semcast_\w+_(messages|datagrams|bytes|calls|full|errors|large|events)_total", name
+            r"semcast_\w+_(messages|datagrams|bytes|calls|full|errors|large|events|naks|times|seconds"
+            r"|rounds|trees)_total",
+            name,
         )
     for name in GAUGES.values():
-        assert re.fullmatch(r"semcast_\w+_(messages|seconds)", name)
+        assert re.fullmatch(r"semcast_\w+_(messages|seconds|pages|bytes)", name) or name in (
+            "semcast_members",
+            "semcast_multicast_transport",
+        )
     assert named("refused_tag") == ("semcast_refused_datagrams_total", 'reason="tag"', "counter")
+
+
+@pytest.mark.parametrize("stability", ["gossip", "s_coordp"])
+def test_every_key_of_stats_is_known_to_be_a_counter_or_a_gauge(stability: str) -> None:
+    """Also what appears only when the group has begun: OpenTelemetry is told of it before."""
+    settings = {} if stability == "gossip" else {"stability_tree": "measured"}
+    with joined(NAMES, stability=stability, **settings) as group:
+        stats = group["a"].stats()
+    assert ("stability_rounds" in stats) == (stability != "gossip")
+    for key in stats:
+        assert key in COUNTERS or key in GAUGES or key.startswith("refused_"), key
+
+
+def test_times_without_room_are_counted_and_served() -> None:
+    small = {"window_messages": 4, "delivery_messages": 4, "deliver_own": False}
+    with joined(NAMES, **small) as group:
+        with suppress(TimeoutError):
+            while True:
+                group["a"].send(b"that nobody takes", timeout=0.05)
+        first, second = group["a"].stats(), group["a"].stats()
+    assert first["blocked_times"] >= 1
+    assert 0 < first["blocked_ms"] < second["blocked_ms"]
+    text = exposition("g", "m", first, None)
+    assert "# TYPE semcast_blocked_times_total counter" in text
+    assert "# TYPE semcast_blocked_seconds_total counter" in text
+    assert values(text)['semcast_blocked_seconds_total{group="g",member="m"}'] == pytest.approx(
+        first["blocked_ms"] / 1e3
+    )
+    reasons = 'semcast_refused_datagrams_total{group="g",member="m",reason="notes"}'
+    assert values(text)[reasons] == 0
 
 
 def test_each_metric_has_one_type_before_its_rows() -> None:
@@ -100,9 +136,12 @@ def test_labels_are_escaped() -> None:
     assert text.endswith('{group="a \\"b\\"\\\\",member="c\\nd"} 1\n')
 
 
-def test_milliseconds_are_told_in_seconds() -> None:
+def test_times_are_told_in_seconds() -> None:
     assert 'semcast_behind_seconds{group="g",member="m"} 1.5' in exposition(
         "g", "m", {"behind_ms": 1500.0}, None
+    )
+    assert 'semcast_stability_round_seconds{group="g",member="m"} 0.25' in exposition(
+        "g", "m", {"stability_round_us": 250_000}, None
     )
 
 

@@ -52,6 +52,37 @@ def test_datagrams_that_come_again_are_dropped_and_counted() -> None:
     goes_on(world, members)
 
 
+def test_a_replay_is_answered_only_if_it_is_genuine() -> None:
+    """Else whoever knows a member's id could have hellos sent to anybody."""
+    world = World(names="ab")
+    members = world.gather()
+    a, b = members
+    a.send(b"once")
+    assert world.network.run(lambda: a.stable)
+    at_a, victim = a.session.transport.address, ("10.9.9.9", 1)
+    genuine = next(seen[2] for seen in reversed(world.network.seen) if seen[0] == at_a)
+    forged = genuine[:-1] + bytes([genuine[-1] ^ 1])
+    refused = dict(b.session.opener.refused)
+    deliver(world, [forged] * 3, b, victim)
+    assert not [to for _, to, _ in world.network.seen if to == victim]
+    assert b.session.opener.refused == refused | {"seen": refused["seen"] + 3}
+    deliver(world, [genuine], b, victim)
+    assert [source for source, to, _ in world.network.seen if to == victim] == [
+        b.session.transport.address
+    ]
+    assert b.session.opener.refused["seen"] == refused["seen"] + 4
+    goes_on(world, members)
+
+
+def test_what_opens_and_makes_no_sense_is_counted_apart_from_what_does_not_open() -> None:
+    world = World(names="ab")
+    _, b = world.gather()
+    deliver(world, [b"noise" * 20] * 3, b, ("10.9.9.9", 1))
+    assert b.session.refused_notes == 0
+    deliver(world, [insider(world).seal(encode_note(b"no JSON"))], b, ("10.9.9.9", 1))
+    assert b.session.refused_notes == 1
+
+
 @pytest.mark.parametrize(
     ("group", "secret", "reason"),
     [("quotes", OTHER_SECRET, "tag"), ("trades", SECRET, "group")],

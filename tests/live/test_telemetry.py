@@ -14,6 +14,7 @@ from semcast.live import telemetry
 class Member:
     def __init__(self, member: str, **stats: float) -> None:
         self.group, self.member = "g", member
+        self.samples = None
         self._stats = stats
 
     def stats(self) -> dict[str, float]:
@@ -44,6 +45,7 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     monkeypatch.setitem(sys.modules, "opentelemetry", ModuleType("opentelemetry"))
     monkeypatch.setitem(sys.modules, "opentelemetry.metrics", api)
     monkeypatch.setattr(telemetry, "_made", set())
+    monkeypatch.setattr(telemetry, "_histograms", {})
     return found
 
 
@@ -68,10 +70,15 @@ def test_every_member_is_observed_through_one_instrument(meter: Meter) -> None:
 def test_what_a_member_counts_later_is_observed_too(meter: Meter) -> None:
     early = Member("early")
     telemetry.watch(early)
-    early._stats["delivered"] = 7
-    _, read = meter.made["semcast_delivered_messages"]
-    seen = {found.attributes["member"]: found.value for found in read(None)}
-    assert seen["early"] == 7
+    early._stats |= {"delivered": 7, "stability_rounds": 8, "stability_round_us": 9_000_000}
+    for name, kind, value in (
+        ("semcast_delivered_messages", "counter", 7),
+        ("semcast_stability_rounds", "counter", 8),
+        ("semcast_stability_round_seconds", "gauge", 9),
+    ):
+        made, read = meter.made[name]
+        seen = {found.attributes["member"]: found.value for found in read(None)}
+        assert (made, seen["early"]) == (kind, value)
 
 
 def test_a_member_that_is_gone_is_observed_no_more(meter: Meter) -> None:

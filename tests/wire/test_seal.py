@@ -389,6 +389,25 @@ def test_an_older_incarnation_is_refused_after_the_newer_one_was_heard() -> None
     assert opener.open(new.seal(FRAMES)).frames == FRAMES
 
 
+@pytest.mark.parametrize("suite", ALL_SUITES)
+@pytest.mark.parametrize("size", [0, 22, 5000])
+def test_a_replay_is_known_to_be_genuine_or_forged_and_counted_once(suite: int, size: int) -> None:
+    sealer, opener = sealer_for(suite), Opener(GROUP, keys_for(suite))
+    datagram = sealer.seal(bytes(size))
+    opener.open(datagram)
+    former = sealer_for(suite, Source(SOURCE.sender, SOURCE.incarnation - 1)).seal(bytes(size))
+    for one in (datagram, former):
+        with pytest.raises(ReplayError):
+            opener.open(one)
+        assert opener.authentic(one)
+        for at in range(HEADER_BYTES, len(one), 97):
+            forged = one[:at] + bytes([one[at] ^ 1]) + one[at + 1 :]
+            assert not opener.authentic(forged)
+    assert (opener.refused["seen"], opener.refused["old_incarnation"]) == (1, 1)
+    assert sum(opener.refused.values()) == 2
+    assert opener.opened == 1
+
+
 FORGED_SOURCES = st.tuples(
     st.sampled_from([SOURCE.sender, 5]), st.sampled_from([SOURCE.incarnation, 0, ID_MAX])
 )

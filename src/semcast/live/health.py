@@ -98,7 +98,7 @@ class Health:
             "purged": stats["purged_delivery"],
             "held": stats["delivery_held"],
             "room": session.config.delivery_messages,
-            "behind_ms": 0.0 if oldest is None else max(0.0, (now_ns - int(oldest.sent_ns)) / 1e6),
+            "behind_ms": 0.0 if oldest is None else member.age_ns(oldest, now_ns) / 1e6,
             # Once said, it stays: others go by it.
             "run": session.status.get("run") or run_began_us(session),
         }
@@ -151,13 +151,13 @@ class Health:
         behind_ms = peer.status.get("behind_ms", 0.0)
         slow = behind_ms > self._session.config.slow_after_ms
         if slow and peer.id not in self._slow:
-            self._slow[peer.id] = now_ns
+            self._slow[peer.id] = since_ns = max(0, now_ns - round(behind_ms * 1e6))
             ratio = purge_ratio(peer)
             text = (
                 f"{peer.name} is slow: {held:.0f} messages and {behind_ms:.0f} ms behind, "
                 f"{ratio:.0%} of what came was replaced before it was taken"
             )
-            self._say("slow", peer.name, now_ns, text, now_ns, int(held), behind_ms, ratio)
+            self._say("slow", peer.name, now_ns, text, since_ns, int(held), behind_ms, ratio)
         elif not slow and peer.id in self._slow:
             since_ns = self._slow.pop(peer.id)
             text = f"{peer.name} keeps up again, after {(now_ns - since_ns) / 1e9:.1f} s"

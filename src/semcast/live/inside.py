@@ -51,7 +51,7 @@ class Inside:
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
         self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
-        if self._server is not None:
+        if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.
         self.engine.pump.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
@@ -77,6 +77,11 @@ class Inside:
             self._samples.on_turn(now_ns)
         self.health.on_turn(now_ns)
 
+    @property
+    def samples(self) -> Samples | None:
+        """What is sampled of turns, if anybody wants it."""
+        return self._samples
+
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member."""
         with self.engine.pump.lock:
@@ -88,10 +93,12 @@ class Inside:
         found: dict[str, float] = {}
         if session.member is not None:
             found |= session.member.stats()
+            found["blocked_ms"] = session.member.blocked_ns(self.engine.clock.now_ns()) / 1e6
         found["delivered"] = int(self.engine.delivered)
         found |= session.transport.counters
         found["datagrams_opened"] = session.opener.opened
         found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
+        found["refused_notes"] = session.refused_notes
         found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
         found["path_mtu_bytes"] = session.transport.path_mtu_bytes
         found["multicast_transport"] = int(session.transport.multicast)

@@ -7,6 +7,7 @@ many datagrams a turn deals with, and how long it takes. Knows neither ports nor
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -27,11 +28,15 @@ class Histogram:
         # By bound, and one for what is beyond the last.
         self.counts: Final = [0] * (len(bounds) + 1)
         self.sum = 0.0
+        # The newest values themselves, for whoever wants to count them in a way of its own.
+        self.newest: deque[float] | None = None
 
     def add(self, value: float) -> None:
         """One more of this size."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+        if self.newest is not None:
+            self.newest.append(value)
 
     @property
     def count(self) -> int:
@@ -65,8 +70,8 @@ class Samples:
         member = self._engine.session.member
         oldest = None if member is None else member.oldest()
         # A message that waits for long counts once.
-        if oldest is not None and oldest is not self._last:
-            self.age_s.add(max(0.0, (now_ns - int(oldest.sent_ns)) / 1e9))
+        if member is not None and oldest is not None and oldest is not self._last:
+            self.age_s.add(member.age_ns(oldest, now_ns) / 1e9)
         self._last = oldest
 
     def all(self) -> Iterator[tuple[str, str, Histogram]]:
@@ -76,13 +81,20 @@ class Samples:
         yield "semcast_turn_datagrams", "Datagrams that a turn deals with", self.batch
 
 
-# By key in `stats()`: the metric's name and its labels. What is not here and begins with
-# "refused_" is labelled by its reason; whatever else is a gauge under its own name.
+# By key in `stats()`: the metric's name and its labels. What begins with "refused_" is labelled by
+# its reason; everything else is here or below, also what a member only counts once it has begun.
 COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     "multicast": ("semcast_sent_messages_total", ""),
     "delivered": ("semcast_delivered_messages_total", ""),
     "purged_delivery": ("semcast_purged_messages_total", 'where="delivery"'),
     "purged_retransmit": ("semcast_purged_messages_total", 'where="retransmit"'),
+    "naks_sent": ("semcast_sent_naks_total", ""),
+    "naks_received": ("semcast_received_naks_total", ""),
+    "retransmitted": ("semcast_retransmitted_messages_total", ""),
+    "blocked_times": ("semcast_blocked_times_total", ""),
+    "blocked_ms": ("semcast_blocked_seconds_total", ""),
+    "stability_rounds": ("semcast_stability_rounds_total", ""),
+    "stability_tree_number": ("semcast_stability_trees_total", ""),
     "datagrams_in": ("semcast_received_datagrams_total", ""),
     "datagrams_out": ("semcast_sent_datagrams_total", ""),
     "datagrams_opened": ("semcast_opened_datagrams_total", ""),
@@ -103,6 +115,12 @@ GAUGES: Final[Mapping[str, str]] = {
     "early_held": "semcast_early_held_messages",
     "request_window": "semcast_request_window_messages",
     "behind_ms": "semcast_behind_seconds",
+    "stability_round_us": "semcast_stability_round_seconds",
+    "stability_pages_led": "semcast_stability_led_pages",
+    "receive_buffer_bytes": "semcast_receive_buffer_bytes",
+    "path_mtu_bytes": "semcast_path_mtu_bytes",
+    "multicast_transport": "semcast_multicast_transport",
+    "members": "semcast_members",
 }
 _REFUSED: Final = "refused_"
 
@@ -117,16 +135,23 @@ def named(key: str) -> tuple[str, str, str]:
     return GAUGES.get(key, f"semcast_{key}"), "", "gauge"
 
 
+def in_units(key: str, value: float) -> float:
+    """Times are told in seconds."""
+    if key.endswith("_ms"):
+        return value / 1e3
+    return value / 1e6 if key.endswith("_us") else value
+
+
 def exposition(group: str, member: str, stats: Mapping[str, float], samples: Samples | None) -> str:
     """Everything as Prometheus text, version 0.0.4."""
     common = f'group="{_escaped(group)}",member="{_escaped(member)}"'
     by_name: dict[str, tuple[str, list[str]]] = {}
     for key, value in stats.items():
         name, labels, kind = named(key)
-        if key.endswith("_ms"):
-            value /= 1000
         all_labels = f"{common},{labels}" if labels else common
-        by_name.setdefault(name, (kind, []))[1].append(f"{name}{{{all_labels}}} {value}")
+        by_name.setdefault(name, (kind, []))[1].append(
+            f"{name}{{{all_labels}}} {in_units(key, value)}"
+        )
     lines: list[str] = []
     for name, (kind, rows) in by_name.items():
         lines += [f"# TYPE {name} {kind}", *rows]

@@ -31,6 +31,8 @@ SEEKING_NS: Final = 50_000_000
 HELLO_NS: Final = 500_000_000
 # News are told at once, but hellos with nothing else to say are at least so far apart.
 NEWS_NS: Final = 5_000_000
+# Of replays one in this time is looked at, to see whether it is genuine: forgeries cost little.
+CHECK_NS: Final = 1_000_000
 # Notes that wait for what is due; beyond these they are dealt with as they come.
 _NOTES_MAX: Final = 64
 # Datagrams that the socket had no room for wait so long until they are tried again.
@@ -86,9 +88,10 @@ class Session:
         self._hello_ns = 0
         self._said_ns = -HELLO_NS
         self._answered_ns = 0
+        self._checked_ns = 0
         # Messages go first: notes that came with them, from whom, and where from.
         self._notes: list[tuple[bytes, Source, Address]] = []
-        # Datagrams that opened and made no sense, or did not open; the opener tells these apart.
+        # Datagrams that opened and made no sense; the opener counts those that did not open.
         self.refused_notes = 0
         # Sealed datagrams that found no room, by destination; None is everybody.
         self._unsent: list[tuple[Address | None, list[bytes]]] = []
@@ -116,6 +119,12 @@ class Session:
                 continue  # our own multicast has come back
             try:
                 opened = opener.open(datagram)
+            except ReplayError:
+                self._on_replay(datagram, address, now_ns)
+                continue
+            except RemoteProtocolError:
+                continue  # the opener has counted it
+            try:
                 frames, source = opened.frames, opened.header.source
                 if is_note(frames):
                     self._notes.append((decode_note(frames), source, address))
@@ -124,11 +133,16 @@ class Session:
                         self._read_notes(now_ns)
                 elif self.member is not None:
                     self.member.receive(frames, source, now_ns)
-            except ReplayError:
-                self._answer_old(address, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
         return len(received)
+
+    def _on_replay(self, datagram: bytes, address: Address, now_ns: int) -> None:
+        """Answer if it is genuine: whoever forges one names whom to bother as its sender."""
+        if now_ns - self._checked_ns >= CHECK_NS:
+            self._checked_ns = now_ns
+            if self.opener.authentic(datagram):
+                self._answer_old(address, now_ns)
 
     def _answer_old(self, address: Address, now_ns: int) -> None:
         """Somebody may not know that its clock was set back since its former life: say hello."""

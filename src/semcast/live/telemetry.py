@@ -1,16 +1,23 @@
 """OpenTelemetry, where it is installed: every member's counters as observable instruments.
 
 Instruments are made once for a process, and ask all members that there are when they are read; a
-member that is gone is told no more. Without the package nothing happens here.
+member that is gone is told no more. What was sampled for histograms since then is recorded when
+instruments are read, too, in the thread that reads them. Without the package nothing happens here.
 """
 
 import importlib
+import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from semcast.live.metrics import COUNTERS, GAUGES, named
+from semcast.live.metrics import COUNTERS, GAUGES, Samples, in_units, named
+
+# Samples of each histogram that wait to be read; older ones are forgotten.
+SAMPLES_MAX: Final = 4096
 
 
 class Observed(Protocol):
@@ -20,11 +27,20 @@ class Observed(Protocol):
     def group(self) -> str: ...
     @property
     def member(self) -> str: ...
+    @property
+    def samples(self) -> Samples | None: ...
     def stats(self) -> Mapping[str, float]: ...
 
 
 _members: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 _made: Final[set[str]] = set()
+# By name: instruments of the kind that is told values.
+_histograms: Final[dict[str, Any]] = {}
+
+
+def collects() -> bool:
+    """Whether anybody collects metrics in this process: the interface alone does nothing."""
+    return "opentelemetry.sdk.metrics" in sys.modules
 
 
 def watch(member: Observed) -> bool:
@@ -33,8 +49,17 @@ def watch(member: Observed) -> bool:
         api = importlib.import_module("opentelemetry.metrics")
     except ImportError:
         return False
-    _members.add(member)
     meter = api.get_meter("semcast")
+    if member.samples is not None:
+        for name, text, histogram in member.samples.all():
+            histogram.newest = deque(maxlen=SAMPLES_MAX)
+            if name not in _histograms:
+                _histograms[name] = meter.create_histogram(
+                    name,
+                    description=text,
+                    explicit_bucket_boundaries_advisory=histogram.bounds,
+                )
+    _members.add(member)
     # A member that is still looking for the others has few of them yet.
     for key in (*COUNTERS, *GAUGES, *member.stats()):
         name, _, kind = named(key)
@@ -52,15 +77,22 @@ def watch(member: Observed) -> bool:
 def _reader(api: ModuleType, wanted: str) -> Callable[[object], Iterable[object]]:
     def read(_: object) -> Iterable[object]:
         for member in list(_members):
+            common = {"group": member.group, "member": member.member}
+            _record(member.samples, common)
             for key, value in member.stats().items():
                 name, labels, _ = named(key)
                 if name == wanted:
                     label, _, given = labels.partition("=")
-                    attributes = {"group": member.group, "member": member.member}
-                    if label:
-                        attributes[label] = given.strip('"')
-                    yield api.Observation(
-                        value / 1000 if key.endswith("_ms") else value, attributes
-                    )
+                    own = {label: given.strip('"')} if label else {}
+                    yield api.Observation(in_units(key, value), common | own)
 
     return read
+
+
+def _record(samples: Samples | None, attributes: Mapping[str, str]) -> None:
+    """Whichever instrument is read first takes all that was sampled."""
+    for name, _, histogram in samples.all() if samples is not None else ():
+        newest = histogram.newest
+        with suppress(IndexError):  # somebody else may read at the same time
+            while newest:
+                _histograms[name].record(newest.popleft(), attributes)

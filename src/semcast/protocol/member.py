@@ -26,6 +26,7 @@ from semcast.protocol.answers import Answers
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.covers import CoverLog
+from semcast.protocol.figures import Figures
 from semcast.protocol.flow import Pacer
 from semcast.protocol.guard import SafeUpTo
 from semcast.protocol.join_gate import JoinGate
@@ -95,6 +96,7 @@ class Member:
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
         self._packed_ns: i64 = 0
         self._blocked = False
+        self._figures: Final = Figures()
         self._voting: Final = Voting(config, me, members, random, self._guarded, joining)
         self._streams: Final = Streams(
             config,
@@ -120,6 +122,7 @@ class Member:
             self._outbox,
             random,
             observer,
+            self._figures,
         )
 
     # -- the application ---------------------------------------------------------------------------
@@ -152,6 +155,10 @@ class Member:
         """Whether the last message offered found no room."""
         return self._blocked
 
+    def blocked_ns(self, now_ns: i64) -> int:
+        """For how long altogether messages found no room."""
+        return self._figures.blocked_ns(now_ns)
+
     def all_stable(self) -> bool:
         """Whether everybody has everything that this member multicast."""
         return self._voting.agreed(self.me, False) >= self._sender.seq
@@ -174,13 +181,16 @@ class Member:
                 )
             message = self._sender.multicast(payload, replaces, now_ns)
         except WindowFullError:
-            if not self._blocked and self._observer is not None:
-                self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
-            self._blocked = True
+            if not self._blocked:
+                self._blocked = True
+                self._figures.blocked(now_ns)
+                if self._observer is not None:
+                    self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
             self._voting.tell_soon(now_ns)
             raise
         if self._blocked:
             self._blocked = False
+            self._figures.unblocked(now_ns)
             if self._observer is not None:
                 self._observer.progress("unblock", self.me, int(message.seq), None, 0)
         if self._observer is not None:
@@ -217,6 +227,10 @@ class Member:
     def oldest(self) -> Message | None:
         """The message that has waited longest for the application, which stays."""
         return self._delivery.peek()
+
+    def age_ns(self, message: Message, now_ns: i64) -> int:
+        """How old a message is that waits here, whatever its sender's clock says."""
+        return self._streams.inbounds[message.source].transit.age_ns(message.sent_ns, now_ns)
 
     def deliverable(self) -> int:
         """How many messages wait for the application."""
@@ -334,6 +348,10 @@ class Member:
             "purged_delivery": sum(delivery.values()),
             "purged_retransmit": sum(retained.values()),
             "request_window": int(self._streams.window.size),
+            "naks_sent": int(self._figures.naks_sent),
+            "naks_received": int(self._figures.naks_received),
+            "retransmitted": int(self._figures.retransmitted),
+            "blocked_times": int(self._figures.blocked_times),
         }
         if self._voting.rounds is not None:
             found |= self._voting.rounds.figures()

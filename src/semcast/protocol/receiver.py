@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from semcast.ids import Source
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.figures import Transit
 from semcast.protocol.guard import CoverGuard
 from semcast.protocol.verdict import Verdict
 from semcast.wire.message import Message
@@ -47,6 +48,7 @@ class Inbound:
         self.newest: i64 = 0
         # The last message that the application took; kept by the member, to tell what was skipped.
         self.taken: i64 = 0
+        self.transit: Final = Transit()
         self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
         # INV-COVERED: messages at or after `next` that are covered, and by what; the nearest ones.
         self._covered: Final[dict[int, tuple[Source, int]]] = {}

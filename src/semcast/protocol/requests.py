@@ -12,6 +12,7 @@ from semcast.ids import RandomStream, Source
 from semcast.protocol.answers import Answers
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.figures import Figures
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
 from semcast.protocol.repair import Repair, ranges_of
@@ -37,6 +38,7 @@ class Requests:
         outbox: Outbox,
         random: RandomStream,
         observer: Observer | None,
+        figures: Figures,
     ) -> None:
         """`incarnations`: by sender id, the newest life that was heard of."""
         self._config: Final = config
@@ -50,6 +52,7 @@ class Requests:
         self._outbox: Final = outbox
         self._random: Final = random
         self._observer: Final = observer
+        self._figures: Final = figures
 
     def next_deadline_ns(self, soonest_ns: i64) -> i64:
         """When there is something to ask for, if that is before `soonest_ns`."""
@@ -80,6 +83,7 @@ class Requests:
             for at in range(0, len(ranges), ROWS_MAX):
                 some = ranges[at : at + ROWS_MAX]
                 self._outbox.nak(EVERYBODY, Nak(source, target, private, some))
+                self._figures.naks_sent += 1
         if self._observer is not None:
             for seq in seqs:
                 self._observer.progress("nak", source, seq, None, 0)
@@ -105,6 +109,7 @@ class Requests:
                 for first, last in nak.ranges:
                     repair.asked_by_another(first, last, now_ns)
             return
+        self._figures.naks_received += 1
         covers: list[tuple[int, Source, int]] = []
         to = int(asker.sender) if nak.private else EVERYBODY
         left = self._config.window_messages
@@ -129,6 +134,7 @@ class Requests:
         if message is not None:
             if self._answers.may_resend(source, seq, now_ns):
                 self._outbox.message(to, message)
+                self._figures.retransmitted += 1
                 if self._observer is not None:
                     self._observer.message("retransmit", message, "", None)
             return

@@ -86,12 +86,14 @@ class Streams:
             run = self._accept_run(inbound, messages, at) if inbound.waiting == 0 else 0
             if run > 0:
                 at += run
+                inbound.transit.arrived(messages[at - 1].sent_ns, now_ns)
                 self._advanced(inbound, inbound.next - 1, now_ns)
                 if inbound.newest < inbound.next:
                     continue
             else:
                 message = messages[at]
                 at += 1
+                inbound.transit.arrived(message.sent_ns, now_ns)
                 inbound.add(message)
                 self._note_early_purges(inbound)
                 if inbound.has(message.seq):

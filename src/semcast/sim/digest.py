@@ -6,7 +6,7 @@ with what is shared marked as shared. So equal digests mean equal object graphs,
 code cannot tell apart. A kind of value that is not known here is refused, never passed over.
 
 `pickle` walks the graph. Compiled objects, unreadable to it, are read by their descriptors. What
-an observer heard is not looked at: it is told things and never asked.
+an observer heard, and what is counted for people, is not looked at: no member ever asks for it.
 """
 
 import enum
@@ -23,6 +23,7 @@ from librt.strings import BytesWriter
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from semcast.protocol.figures import Figures, Transit
 from semcast.protocol.observer import Observer
 
 _VEC: Final = type(vec[i64]([]))
@@ -68,7 +69,7 @@ def _reader(value: object, kind: type) -> Callable[[Any], object]:
     if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
         # Of numbers, all of one kind; numpy itself is not needed here.
         return methodcaller("tolist")
-    if issubclass(kind, Observer):
+    if issubclass(kind, (Observer, Figures, Transit)):
         return lambda _: None
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return _said

@@ -79,20 +79,23 @@ class FakeNetwork:
         observer: Callable[[Source], Observer | None] = lambda _: None,
         incarnation: int = 0,
         address: Address | None = None,
+        ahead_ns: int = 0,
         **settings: Unpack[Settings],
     ) -> "FakeMember":
         """A member that begins to look for the others, with the settings of `GroupConfig`.
 
         On a network without multicast everybody who is there already is told to it as a peer. Its
         incarnation is the time, as it is in the real world, unless another is given. Its address
-        is a new one, unless it comes back to where it was.
+        is a new one, unless it comes back to where it was. Its clock is so far ahead of the
+        network's, or behind it.
         """
         config = configure({"group": group} | settings)
         seeds = [] if self.multicast else list(self._transports)
         transport = self.transport(address)
         stream = random.Random(f"{self._seed}/member/{self._hosts}")
-        life = incarnation or self.now_ns
-        member = FakeMember(self, Session(config, transport, seeds, life, stream, observer))
+        life = incarnation or self.now_ns + ahead_ns
+        session = Session(config, transport, seeds, life, stream, observer)
+        member = FakeMember(self, session, ahead_ns)
         self.members.append(member)
         return member
 
@@ -108,7 +111,7 @@ class FakeNetwork:
         return True
 
     def _step(self, end_ns: int) -> None:
-        due_ns = [member.session.next_deadline_ns() for member in self.members if member.running]
+        due_ns = [member.next_deadline_ns() for member in self.members if member.running]
         if self._flying:
             due_ns.append(self._flying[0][0])
         next_ns = min(due_ns, default=end_ns)
@@ -227,10 +230,20 @@ class FakeTransport(Transport):
 class FakeMember:
     """A member on a fake network. Its calls never wait: time goes on in `FakeNetwork.run`."""
 
-    def __init__(self, network: FakeNetwork, session: Session) -> None:
+    def __init__(self, network: FakeNetwork, session: Session, ahead_ns: int = 0) -> None:
         self.session: Final = session
         self.running = True
         self._network: Final = network
+        self._ahead_ns: Final = ahead_ns
+
+    @property
+    def now_ns(self) -> int:
+        """The time by this member's clock."""
+        return self._network.now_ns + self._ahead_ns
+
+    def next_deadline_ns(self) -> int:
+        """When it wants its next turn, by the network's clock."""
+        return self.session.next_deadline_ns() - self._ahead_ns
 
     @property
     def complete(self) -> bool:
@@ -253,19 +266,19 @@ class FakeMember:
             raise self.session.ended
         if self.session.member is None:
             raise WindowFullError("the group is not complete yet; run the network on", 0, 0)
-        seq = self.session.member.multicast(payload, replaces, self._network.now_ns).seq
-        self.session.flush(self._network.now_ns)
+        seq = self.session.member.multicast(payload, replaces, self.now_ns).seq
+        self.session.flush(self.now_ns)
         return seq
 
     def receive_many(self, messages_max: int = 1 << 20) -> list[Message]:
         """The messages that wait."""
         if self.session.member is None:
             return []
-        return self.session.member.take(messages_max, self._network.now_ns)
+        return self.session.member.take(messages_max, self.now_ns)
 
     def turn(self) -> None:
         """What an engine does when there is something to do."""
-        now_ns = self._network.now_ns
+        now_ns = self.now_ns
         while self.session.on_readable(now_ns) > 0:
             pass
         if self.session.next_deadline_ns() <= now_ns:
@@ -274,7 +287,7 @@ class FakeMember:
 
     def leave(self) -> None:
         """Tell the others, and go."""
-        self.session.leave(self._network.now_ns)
+        self.session.leave(self.now_ns)
         self.crash()
 
     def crash(self) -> None:
