@@ -5,6 +5,7 @@ import select
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.live.groups import (
@@ -70,7 +71,7 @@ def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it(
 ) -> None:
     """Slow is not dead: nobody is put out, and nothing is lost."""
     way = Way("multicast", ipv6=False)
-    small = {"window_messages": 32, "delivery_messages": 32}
+    small: dict[str, Any] = {"window_messages": 32, "delivery_messages": 32}
     with Nodes(way, deliver_own=False, slow_after_ms=300.0, record=str(tmp_path), **small) as nodes:
         for node in nodes:
             node.call("collect")
