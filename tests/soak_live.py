@@ -22,7 +22,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from tests.live.flat import SAMPLES_MIN, Memory
+from tests.live.flat import RISE_SHARE_MAX, SAMPLES_MIN, Memory
 from tests.live.groups import DEADLINE_S, Nodes, new_group, wait_until
 from tests.live.journals import check_journals, leave_all
 from tests.live.ledger import Ledger
@@ -42,6 +42,9 @@ LASTING_RATE_S, LASTING_BUSY_S = 200, 0.005
 SEGMENT_RATE_S, SEGMENT_BUSY_S = 100, 0.01
 SEGMENT_S = 45.0
 DEAF_S = 60.0
+# Of the processes that record: Arrow's allocator gives pages back when it likes, so that from group
+# to group they have some MB more or less. A leak of 1 MB a group is found all the same.
+RECORDED_RISE_SHARE_MAX = 0.1
 
 
 class Traffic:
@@ -102,13 +105,15 @@ def memory_kb(nodes: Nodes) -> dict[str, int]:
 class Memories:
     """Of several processes."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, rise_share_max: float = RISE_SHARE_MAX) -> None:
         self._what = what
+        self._rise_share_max = rise_share_max
         self._by_name: dict[str, Memory] = {}
 
     def note(self, nodes: Nodes) -> None:
         for name, kb in memory_kb(nodes).items():
-            self._by_name.setdefault(name, Memory()).note(time.monotonic(), kb)
+            memory = self._by_name.setdefault(name, Memory(self._rise_share_max))
+            memory.note(time.monotonic(), kb)
 
     @property
     def enough(self) -> bool:
@@ -131,7 +136,7 @@ class Segments:
         self._nodes = nodes
         self._folder = folder
         self._segment_s = min(SEGMENT_S, max(10.0, seconds / 5))
-        self._memories = Memories("the recorded groups")
+        self._memories = Memories("the recorded groups", RECORDED_RISE_SHARE_MAX)
         self.checked = 0
         self.judged = 0
         self.purged = 0
@@ -253,16 +258,15 @@ class Lasting:
         )
 
 
-def soak(way: Way, seconds: float) -> None:
-    """Raises AssertionError if anything is not as promised."""
+def soak(way: Way, seconds: float, folder: Path) -> None:
+    """Raises AssertionError if anything is not as promised; the journal of it is in the folder."""
     stop = threading.Event()
     with (
-        tempfile.TemporaryDirectory(prefix="semcast-soak-") as folder,
         Nodes(way, NAMES) as lasting,
         Nodes(way, NAMES) as recorded,
         ThreadPoolExecutor(1) as pool,
     ):
-        segments = Segments(recorded, Path(folder), seconds)
+        segments = Segments(recorded, folder, seconds)
         beside = pool.submit(segments.run, seconds, stop)
         try:
             Lasting(lasting, seconds).run(segments, beside)
@@ -275,11 +279,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1800.0)
     parser.add_argument("--unicast", action="store_true", help="without multicast")
     given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="semcast-soak-"))
     try:
-        soak(Way("unicast" if given.unicast else "multicast", ipv6=False), given.seconds)
+        soak(Way("unicast" if given.unicast else "multicast", ipv6=False), given.seconds, folder)
     except AssertionError as error:
-        print(f"soak failed: {error}", file=sys.stderr)
+        print(f"soak failed: {error}\nthe last journal is in {folder}", file=sys.stderr)
         return 1
+    shutil.rmtree(folder)
     print("soak: everything arrived, every journal passes, and memory is flat")
     return 0
 
