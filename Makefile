@@ -111,7 +111,7 @@ explore: setup ## Random groups under random faults, all checked, for EXPLORE_SE
 		$${EXPLORE_STABILITY:+--stability $$EXPLORE_STABILITY}
 
 .PHONY: soak
-soak: setup ## A live group with a slow member and restarts, checked, for SOAK_SECONDS (1800)
+soak: setup ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
 
 .PHONY: fuzz

@@ -9,6 +9,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -67,17 +68,33 @@ def address_of(group: semcast.blocking.Group) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def free_port(*hosts: str) -> int:
+    """A port that nobody has at any of these hosts, for datagrams."""
+    while True:
+        with ExitStack() as stack, suppress(OSError):
+            port = 0
+            for host in hosts:
+                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                sock = stack.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+                sock.bind((host, port))
+                port = sock.getsockname()[1]
+            return port
+
+
 @contextmanager
 def meeting(
-    way: Way, names: Sequence[str] = "abc", **settings: Any
+    way: Way, names: Sequence[str] = "abc", also: Sequence[str] = (), **settings: Any
 ) -> Iterator[list[semcast.blocking.Group]]:
-    """A complete group whose members are all in this process."""
+    """A complete group whose members are all in this process.
+
+    `also` are addresses of others, to which the members of this group talk too.
+    """
     given = common(names) | way_settings(way) | {"group": new_group()} | settings
     with ExitStack() as stack:
         members: list[semcast.blocking.Group] = []
         for name in names:
             peers = [] if way.kind == "multicast" else [address_of(one) for one in members]
-            config = configure(given | {"name": name, "peers": peers})
+            config = configure(given | {"name": name, "peers": [*peers, *also]})
             members.append(semcast.blocking.Group(config))
             stack.callback(members[-1].leave, 0.0)
         for member in members:
@@ -223,6 +240,11 @@ class Nodes:
         self.nodes: dict[str, Node] = {}
         self._settings = common(names) | way_settings(way) | {"group": new_group()} | settings
         self._stack = ExitStack()
+
+    @property
+    def group(self) -> str:
+        """What the group is called."""
+        return str(self._settings["group"])
 
     def __enter__(self) -> Self:
         try:

@@ -45,6 +45,8 @@ class Node:
         self._sent: list[list[str]] = []
         self._busy_s = 0.0
         self._stopping = threading.Event()
+        self._reading = threading.Event()
+        self._silenced = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._failed: list[str] = []
 
@@ -115,10 +117,12 @@ class Node:
         """Begin to send numbered messages, a share of them marked with one of some keys."""
         stream = random.Random(f"traffic/{prefix}/{self.group.name}")
 
+        self._silenced.clear()
+
         def send() -> None:
             began_s = time.monotonic()
             for number in range(count):
-                if self._stopping.is_set():
+                if self._stopping.is_set() or self._silenced.is_set():
                     return
                 key = f"k{stream.randrange(keys)}" if keys and stream.random() < marked else ""
                 text = f"{prefix}{number}:".ljust(size, ".")
@@ -133,9 +137,12 @@ class Node:
     def collect(self, busy_s: float = 0.0) -> None:
         """Begin to receive everything; each message takes so long to deal with."""
         self._busy_s = busy_s
+        self._reading.set()
 
         def receive() -> None:
             while not self._stopping.is_set():
+                if not self._reading.wait(0.2):
+                    continue
                 try:
                     message = self.group.receive(0.2)
                 except TimeoutError:
@@ -146,6 +153,13 @@ class Node:
 
         if "collect" not in self._threads:
             self._begin("collect", receive)
+
+    def read(self, on: bool) -> None:
+        """Whether the application takes anything; its member goes on all the same."""
+        if on:
+            self._reading.set()
+        else:
+            self._reading.clear()
 
     def collected(self, forget: bool = False) -> list[list[Any]]:
         """What was received so far."""
@@ -170,6 +184,11 @@ class Node:
     def sending(self) -> bool:
         self._raise_failure()
         return "traffic" in self._threads and self._threads["traffic"].is_alive()
+
+    def stop_sending(self) -> None:
+        """End `traffic`; what is sent by now is all."""
+        self._silenced.set()
+        self._threads["traffic"].join()
 
     def drain(self, timeout: float = 60.0) -> None:
         self.group.drain(timeout)

@@ -4,6 +4,8 @@ import os
 import select
 import signal
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.live.groups import (
@@ -16,6 +18,7 @@ from tests.live.groups import (
     take,
     wait_until,
 )
+from tests.live.journals import check_journals, leave_all
 from tests.live.material import Way
 
 import semcast.blocking
@@ -63,12 +66,13 @@ def states_at(node: Node) -> dict[str, str]:
     return {view["name"]: view["state"] for view in node.call("view")}
 
 
-def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it() -> None:
+def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
     """Slow is not dead: nobody is put out, and nothing is lost."""
     way = Way("multicast", ipv6=False)
-    with Nodes(
-        way, deliver_own=False, slow_after_ms=300.0, window_messages=32, delivery_messages=32
-    ) as nodes:
+    small: dict[str, Any] = {"window_messages": 32, "delivery_messages": 32}
+    with Nodes(way, deliver_own=False, slow_after_ms=300.0, record=str(tmp_path), **small) as nodes:
         for node in nodes:
             node.call("collect")
         nodes["c"].pause()
@@ -85,9 +89,11 @@ def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it() -
             assert payloads(nodes[name].call("collected"), "a") == wanted
         here = {"a": "here", "b": "here", "c": "here"}
         wait_until(lambda: states_at(nodes["b"]) == here, "b sees everybody")
+        leave_all(nodes)
+    check_journals(tmp_path, rested=3)
 
 
-def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
+def test_a_stopped_member_is_put_out_if_the_configuration_says_so(tmp_path: Path) -> None:
     way = Way("unicast", ipv6=False)
     with Nodes(
         # Long enough that b, on a busy machine, is not put out as well.
@@ -96,6 +102,7 @@ def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
         evict_after_s=5.0,
         window_messages=32,
         delivery_messages=32,
+        record=str(tmp_path),
     ) as nodes:
         for node in nodes:
             node.call("collect")
@@ -117,13 +124,15 @@ def test_a_stopped_member_is_put_out_if_the_configuration_says_so() -> None:
             return False
 
         wait_until(is_told, "c is told that it was put out")
+        leave_all(nodes, "ab")
+    check_journals(tmp_path, rested=2)
 
 
 # -- keys ------------------------------------------------------------------------------------------
 
 
-def test_keys_change_on_a_running_group_without_losing_a_message(way: Way) -> None:
-    with meeting(way) as members:
+def test_keys_change_on_a_running_group_without_losing_a_message(way: Way, tmp_path: Path) -> None:
+    with meeting(way, record=str(tmp_path)) as members:
         steps: list[Callable[[semcast.blocking.Group], object]] = [
             lambda one: one.install_key(2, "the second secret of this test.."),
             lambda one: one.use_key(2),
@@ -143,6 +152,7 @@ def test_keys_change_on_a_running_group_without_losing_a_message(way: Way) -> No
             assert sorted(m.payload for m in take(member, len(sent))) == sorted(sent)
         known = {member.keys() for member in members}
         assert [[(key.key_id, key.in_use) for key in keys] for keys in known] == [[(2, True)]]
+    check_journals(tmp_path, rested=3)
 
 
 def test_a_group_in_the_clear_has_no_keys_to_change(way: Way) -> None:

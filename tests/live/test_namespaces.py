@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.live.groups import Nodes, has_event, wait_until
+from tests.live.journals import check_journals, leave_all
 from tests.live.material import Way
 from tests.live.namespace import Lan, lan
-from tests.live.test_faults import check_journals, leave_all
 
 HOSTS = "abc"
 WAYS = [Way(kind, ipv6) for kind in ("multicast", "unicast") for ipv6 in (False, True)]
@@ -74,7 +74,7 @@ def test_random_loss_loses_nothing_that_was_not_replaced(
             nodes[sender].call("traffic", count=400, keys=5, size=200, gap_s=0.001)
         wait_complete(nodes, "ab")
         leave_all(nodes)
-    check_journals(tmp_path)
+    check_journals(tmp_path, rested=3)
 
 
 @both_kinds
@@ -94,7 +94,7 @@ def test_an_interface_that_goes_down_and_up_loses_nothing(
         wait_until(lambda: has_event(nodes["a"], "back", "b"), "b is back to a")
         wait_complete(nodes, "ab")
         leave_all(nodes)
-    check_journals(tmp_path)
+    check_journals(tmp_path, rested=3)
 
 
 KBIT = 1600
@@ -128,7 +128,7 @@ def delays_ms(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list
         wait_until(lambda: nodes["b"].call("count", sender="a", text=last) == 1, "all arrives", 60)
         got = [one[6] for one in nodes["b"].call("collected")]
         leave_all(nodes)
-    check_journals(folder)
+    check_journals(folder, rested=3)
     return got, share
 
 

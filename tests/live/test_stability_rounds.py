@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.live.groups import Node, has_event, new_group, wait_until
+from tests.live.journals import check_journals, leave_all
 from tests.live.material import Way
 from tests.live.namespace import lan
-from tests.live.test_faults import check_journals, leave_all
 from tests.live.test_namespaces import Hosts
 
-from semcast.journal import Journal, read_journal
+from semcast.journal import Journal
 from semcast.live.roster import member_id
 from semcast.protocol.config import STABILITY_PROTOCOLS
 
@@ -87,8 +87,8 @@ def test_every_message_becomes_stable_at_every_member_and_none_too_early(
     for node in hosts:
         wait_until(lambda node=node: at_rest(node), f"{node.name} is at rest", 60)  # type: ignore[misc]
     leave_all(hosts)
-    check_journals(tmp_path)
-    journal = read_journal(tmp_path)
+    (history,) = check_journals(tmp_path, rested=len(HOSTS))
+    journal = history.journal
     sources = {event.sender or "" for event in journal.select(event="multicast")}
     stable = stable_up_to(journal)
     assert len(sources) == len(HOSTS)

@@ -123,19 +123,36 @@ def transport_settings(config: GroupConfig) -> TransportSettings:
 
 
 def resolve(peers: Iterable[str], ipv6: bool) -> list[Address]:
-    """The addresses of peers given as host:port or [host]:port; names may have several."""
+    """The addresses of peers given as host:port or [host]:port; names may have several.
+
+    Some that cannot be looked up are a warning, since others lead to the group; all are an error.
+    """
+    places = {peer: _place(peer) for peer in peers}  # mistakes first: looking up may take long
     found: list[Address] = []
+    unknown: dict[str, str] = {}
     family = socket.AF_INET6 if ipv6 else socket.AF_INET
-    for peer in peers:
-        host, _, port = peer.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
-            raise ConfigError(f"peer {peer!r}; say host:port, for instance 10.0.0.7:7400")
+    for peer, (host, port) in places.items():
         try:
-            answers = socket.getaddrinfo(host.strip("[]"), int(port), family, socket.SOCK_DGRAM)
-        except OSError as error:
-            raise TransportError(f"peer {peer!r} has no address: {error.strerror}") from None
-        found += [address_of(answer[4]) for answer in answers]  # type: ignore[arg-type]
+            answers = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
+        except (OSError, UnicodeError) as error:  # of names that no server is asked about, too
+            reason = error.strerror if isinstance(error, OSError) else "no host has such a name"
+            unknown[peer] = f"peer {peer!r} has no address: {reason}"
+        else:
+            found += [address_of(answer[4]) for answer in answers]  # type: ignore[arg-type]
+    if unknown and not found:
+        raise TransportError("; ".join(unknown.values()))
+    for peer, text in unknown.items():
+        extra = {"semcast": {"kind": "peer_unknown", "peer": peer}}
+        log.warning("%s; going on with the other peers", text, extra=extra)
     return list(dict.fromkeys(found))
+
+
+def _place(peer: str) -> tuple[str, int]:
+    """The host and the port that a user gave."""
+    host, _, port = peer.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
+        raise ConfigError(f"peer {peer!r}; say host:port, for instance 10.0.0.7:7400")
+    return host.strip("[]"), int(port)
 
 
 def _after_fork() -> None:
