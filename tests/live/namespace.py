@@ -2,6 +2,9 @@
 
 Linux gives no such route to loopback by itself, and tests do not change the machine's. A network
 namespace belongs to a thread, and a socket stays in the one that it was opened in.
+
+Where tools or rights are missing, a test skips and says what; with NAMESPACE_TESTS=required, as in
+CI, it fails instead, so that nobody takes tests that never run for tests that pass.
 """
 
 import ctypes
@@ -10,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 
@@ -18,18 +22,25 @@ CLONE_NEWNET = 0x40000000
 LOSES_EVERYTHING = "tc qdisc add dev lo root tbf rate 8kbit burst 10 limit 10"
 
 
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test; or fail it, where it is meant to run."""
+    if os.environ.get("NAMESPACE_TESTS") == "required":
+        pytest.fail(f"NAMESPACE_TESTS=required, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
 @contextmanager
 def own_loopback(*commands: str) -> Iterator[None]:
-    """Skips the test, with the reason, where namespaces are not allowed."""
+    """Where namespaces are not allowed, the test is `unavailable`."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     except OSError as error:
-        pytest.skip(f"no network namespaces here: {error}")
+        unavailable(f"no network namespaces here: {error}")
     try:
         if libc.unshare(CLONE_NEWNET) != 0:
             reason = os.strerror(ctypes.get_errno())
-            pytest.skip(f"network namespaces are not allowed here: {reason}")
+            unavailable(f"network namespaces are not allowed here: {reason}")
         try:
             for command in (
                 "ip link set lo up",
@@ -48,12 +59,15 @@ def _run(command: str) -> None:
     try:
         subprocess.run(command.split(), check=True, capture_output=True, text=True)
     except FileNotFoundError as error:
-        package = "nftables" if error.filename == "nft" else "iproute2"
-        pytest.skip(f"no {error.filename} here: install {package}")
+        _missing(error.filename)
     except subprocess.CalledProcessError as error:
-        pytest.skip(f"`{command}` is not allowed here: {error.stderr.strip()}")
+        unavailable(f"`{command}` is not allowed here: {error.stderr.strip()}")
     except OSError as error:
-        pytest.skip(f"a network namespace cannot be furnished here: {error}")
+        unavailable(f"a network namespace cannot be furnished here: {error}")
+
+
+def _missing(tool: str) -> NoReturn:
+    unavailable(f"no {tool} here: install {'nftables' if tool == 'nft' else 'iproute2'}")
 
 
 # -- several hosts ---------------------------------------------------------------------------------
@@ -77,6 +91,9 @@ class Lan:
 
     def run(self, host: str, command: str) -> None:
         """Run a command in the namespace of a host, or of the switch ("")."""
+        tool = command.partition(" ")[0]
+        if shutil.which(tool) is None:
+            _missing(tool)
         _run(f"ip netns exec {self.netns(host) if host else self._switch} {command}")
 
     def build(self) -> None:
@@ -101,20 +118,10 @@ class Lan:
 
     def lose(self, host: str, percent: int) -> None:
         """Drop that share of what comes to a host, at random."""
-        if shutil.which("nft") is None:
-            self._lose_without_nft(host, percent)
-            return
         self.run(host, "nft add table inet loss")
         self.run(host, "nft add chain inet loss in { type filter hook input priority 0 ; }")
         drop = f"meta l4proto udp numgen random mod 100 < {percent} drop"
         self.run(host, f"nft add rule inet loss in {drop}")
-
-    def _lose_without_nft(self, host: str, percent: int) -> None:
-        try:
-            tried = f"ip netns exec {self._switch} tc qdisc add dev to-{host} root netem loss"
-            subprocess.run([*tried.split(), f"{percent}%"], check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            pytest.skip("random loss needs nft (Debian: apt-get install nftables) or netem")
 
     def limit(self, host: str, kbit: int) -> None:
         """Let a host send no more than that; what waits is held in its sockets' buffers."""
@@ -127,7 +134,7 @@ class Lan:
 
 @contextmanager
 def lan(hosts: Sequence[str]) -> Iterator[Lan]:
-    """Skips the test, with the reason, where namespaces are not allowed."""
+    """Where namespaces are not allowed, the test is `unavailable`."""
     built = Lan(hosts)
     try:
         built.build()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.live.groups import Nodes, has_event, wait_until
 from tests.live.material import Way
-from tests.live.namespace import Lan, lan
+from tests.live.namespace import Lan, lan, unavailable
 from tests.live.test_faults import check_journals, leave_all
 
 HOSTS = "abc"
@@ -59,6 +59,17 @@ def wait_complete(nodes: Nodes, senders: str) -> None:
                 lambda r=reader, s=sender: complete(nodes, r, s),  # type: ignore[misc]
                 f"{reader} has all of {sender}", 60,
             )  # fmt: skip
+
+
+def test_a_test_that_cannot_run_skips_or_fails_where_it_has_to_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NAMESPACE_TESTS", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no nft here"):
+        unavailable("no nft here")
+    monkeypatch.setenv("NAMESPACE_TESTS", "required")
+    with pytest.raises(pytest.fail.Exception, match="no nft here"):
+        unavailable("no nft here")
 
 
 @every_way
