@@ -101,16 +101,26 @@ class Lan:
         self.run("", "ip link add br0 type bridge mcast_snooping 0")
         self.run("", "ip link set br0 up")
         for host in self.hosts:
-            netns = self.netns(host)
-            _run(f"ip netns add {netns}")
-            _run(
-                f"ip link add eth0 netns {netns} type veth peer name to-{host} netns {self._switch}"
-            )
-            self.run("", f"ip link set to-{host} master br0 up")
+            _run(f"ip netns add {self.netns(host)}")
             self.run(host, "ip link set lo up")
-            self.run(host, "ip link set eth0 up")
-            self.run(host, f"ip address add {self.address(host, False)}/24 dev eth0")
-            self.run(host, f"ip -6 address add {self.address(host, True)}/64 dev eth0 nodad")
+            self.connect(host)
+
+    def connect(self, host: str) -> None:
+        """Give a host an interface, with its addresses and a cable to the bridge."""
+        ends = f"eth0 netns {self.netns(host)} type veth peer name to-{host} netns {self._switch}"
+        _run(f"ip link add {ends}")
+        self.run("", f"ip link set to-{host} master br0 up")
+        self.run(host, "ip link set eth0 up")
+        self.run(host, f"ip address add {self.address(host, False)}/24 dev eth0")
+        self.give_ipv6(host)
+
+    def give_ipv6(self, host: str) -> None:
+        """Linux takes IPv6 addresses, unlike IPv4 ones, from an interface that goes down."""
+        self.run(host, f"ip -6 address add {self.address(host, True)}/64 dev eth0 nodad")
+
+    def disconnect(self, host: str) -> None:
+        """Take the interface of a host away; the next one has another number."""
+        self.run(host, "ip link delete eth0")
 
     def destroy(self) -> None:
         for netns in [self._switch, *map(self.netns, self.hosts)]:
@@ -130,6 +140,8 @@ class Lan:
     def cable(self, host: str, plugged: bool) -> None:
         """Take the interface of a host down, or up again."""
         self.run(host, f"ip link set eth0 {'up' if plugged else 'down'}")
+        if plugged:
+            self.give_ipv6(host)
 
 
 @contextmanager
