@@ -11,6 +11,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
@@ -109,8 +110,13 @@ class Lan:
         """Give a host an interface, with its addresses and a cable to the bridge."""
         ends = f"eth0 netns {self.netns(host)} type veth peer name to-{host} netns {self._switch}"
         _run(f"ip link add {ends}")
+        self._furnish(host)
+
+    def _furnish(self, host: str) -> None:
         self.run("", f"ip link set to-{host} master br0 up")
-        self.run(host, "ip link set eth0 up")
+        # Others remember it for a while, so an interface that is made anew has the same.
+        hardware = f"02:00:00:00:00:{self.hosts.index(host):02x}"
+        self.run(host, f"ip link set eth0 address {hardware} up")
         self.run(host, f"ip address add {self.address(host, False)}/24 dev eth0")
         self.give_ipv6(host)
 
@@ -122,6 +128,26 @@ class Lan:
         """Take the interface of a host away; the next one has another number."""
         self.run(host, "ip link delete eth0")
 
+    @contextmanager
+    def delay(self, host: str, ms: float) -> Iterator[None]:
+        """For so long as this lasts, all that comes to a host or from it takes so much longer."""
+        if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+            unavailable("no /dev/net/tun here, which a link that takes long is made with")
+        self.disconnect(host)
+        command = [sys.executable, "-m", "tests.live.slow_link", str(ms)]
+        command += [self.netns(host), "eth0", self._switch, f"to-{host}"]
+        try:
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as link:
+                try:
+                    assert link.stdout is not None
+                    assert link.stdout.readline() == b"ready\n"
+                    self._furnish(host)
+                    yield
+                finally:
+                    link.kill()
+        finally:
+            self.connect(host)
+
     def destroy(self) -> None:
         for netns in [self._switch, *map(self.netns, self.hosts)]:
             subprocess.run(["ip", "netns", "del", netns], check=False, capture_output=True)
@@ -132,6 +158,17 @@ class Lan:
         self.run(host, "nft add chain inet loss in { type filter hook input priority 0 ; }")
         drop = f"meta l4proto udp numgen random mod 100 < {percent} drop"
         self.run(host, f"nft add rule inet loss in {drop}")
+
+    @contextmanager
+    def narrow(self, host: str, kbit: int) -> Iterator[None]:
+        """For so long as this lasts, a host's link carries no more than that, and what waits for it
+        is at the bridge: eight full packets, and the rest is lost.
+        """
+        self.run("", f"tc qdisc add dev to-{host} root tbf rate {kbit}kbit burst 4kb limit 12kb")
+        try:
+            yield
+        finally:
+            self.run("", f"tc qdisc del dev to-{host} root")
 
     def limit(self, host: str, kbit: int) -> None:
         """Let a host send no more than that; what waits is held in its sockets' buffers."""

@@ -45,6 +45,7 @@ class Node:
         self._sent: list[list[str]] = []
         self._busy_s = 0.0
         self._stopping = threading.Event()
+        self._silent = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._failed: list[str] = []
 
@@ -114,11 +115,12 @@ class Node:
     ) -> None:
         """Begin to send numbered messages, a share of them marked with one of some keys."""
         stream = random.Random(f"traffic/{prefix}/{self.group.name}")
+        self._silent.clear()
 
         def send() -> None:
             began_s = time.monotonic()
             for number in range(count):
-                if self._stopping.is_set():
+                if self._stopping.is_set() or self._silent.is_set():
                     return
                 key = f"k{stream.randrange(keys)}" if keys and stream.random() < marked else ""
                 text = f"{prefix}{number}:".ljust(size, ".")
@@ -129,6 +131,10 @@ class Node:
                 time.sleep(max(0.0, began_s + (number + 1) * gap_s - time.monotonic()))
 
         self._begin("traffic", send)
+
+    def silence(self) -> None:
+        """Stop what `traffic` has begun."""
+        self._silent.set()
 
     def collect(self, busy_s: float = 0.0) -> None:
         """Begin to receive everything; each message takes so long to deal with."""
