@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.live.material import Way, closing
-from tests.live.namespace import own_loopback
+from tests.live.namespace import own_loopback, unavailable
 
 from semcast.errors import TransportError
 from semcast.live.transport import TransportSettings, open_transport
@@ -42,5 +42,5 @@ def usable(way: Way, stack: ExitStack) -> Way:
         try:
             open_transport(settings).close()
         except TransportError as error:
-            pytest.skip(str(error))
+            unavailable(str(error))
     return way

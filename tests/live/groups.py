@@ -31,6 +31,8 @@ from semcast.wire.message import Message
 ROOT = Path(__file__).parents[2]
 SECRET = "a secret that only tests have..."
 DEADLINE_S = 90.0
+# Most members are not root: a socket of theirs cannot be bound to one interface after another.
+LIKE_A_USER = ["setpriv", "--bounding-set=-net_raw"]
 
 
 def new_group() -> str:
@@ -159,7 +161,7 @@ class Node:
         self.name = name
         self.address = ""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the node)
-        prefix = ["ip", "netns", "exec", netns] if netns else []
+        prefix = ["ip", "netns", "exec", netns, *LIKE_A_USER] if netns else []
         self.process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "tests.live.node"],
             stdin=subprocess.PIPE,

@@ -116,7 +116,6 @@ class Node:
     ) -> None:
         """Begin to send numbered messages, a share of them marked with one of some keys."""
         stream = random.Random(f"traffic/{prefix}/{self.group.name}")
-
         self._silenced.clear()
 
         def send() -> None:

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from tests.live.groups import Nodes, has_event, wait_until
 from tests.live.journals import check_journals, leave_all
 from tests.live.material import Way
-from tests.live.namespace import Lan, lan
+from tests.live.namespace import Lan, lan, unavailable
 
 HOSTS = "abc"
 WAYS = [Way(kind, ipv6) for kind in ("multicast", "unicast") for ipv6 in (False, True)]
@@ -61,6 +61,17 @@ def wait_complete(nodes: Nodes, senders: str) -> None:
             )  # fmt: skip
 
 
+def test_a_test_that_cannot_run_skips_or_fails_where_it_has_to_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NAMESPACE_TESTS", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no nft here"):
+        unavailable("no nft here")
+    monkeypatch.setenv("NAMESPACE_TESTS", "required")
+    with pytest.raises(pytest.fail.Exception, match="no nft here"):
+        unavailable("no nft here")
+
+
 @every_way
 def test_random_loss_loses_nothing_that_was_not_replaced(
     network: Lan, way: Way, tmp_path: Path
@@ -77,21 +88,50 @@ def test_random_loss_loses_nothing_that_was_not_replaced(
     check_journals(tmp_path, rested=3)
 
 
-@both_kinds
-def test_an_interface_that_goes_down_and_up_loses_nothing(
-    network: Lan, way: Way, tmp_path: Path
+def go_down(network: Lan) -> None:
+    network.cable("b", plugged=False)
+
+
+def come_up(network: Lan) -> None:
+    network.cable("b", plugged=True)
+
+
+def go_away(network: Lan) -> None:
+    network.disconnect("b")
+
+
+def come_back_as_another(network: Lan) -> None:
+    network.connect("b")
+
+
+@pytest.mark.parametrize("way", WAYS[:2] + WAYS[3:], ids=lambda way: f"{way.kind}-{way.version}")
+@pytest.mark.parametrize(
+    ("vanish", "appear"),
+    [(go_down, come_up), (go_away, come_back_as_another)],
+    ids=["down-and-up", "made-anew"],
+)
+def test_an_interface_that_goes_away_and_comes_back_loses_nothing(
+    network: Lan,
+    way: Way,
+    vanish: Callable[[Lan], None],
+    appear: Callable[[Lan], None],
+    tmp_path: Path,
 ) -> None:
+    """Also one that is back with the same addresses but another number, which a group was joined
+    on, and multicasts were sent through.
+    """
     with Hosts(network, way, record=str(tmp_path)) as nodes:
         for node in nodes:
             node.call("collect")
         for sender in "ab":
             nodes[sender].call("traffic", count=600, keys=5, gap_s=0.005)
         wait_until(lambda: nodes["c"].call("count", sender="a") > 10, "c has some")
-        network.cable("b", plugged=False)
+        vanish(network)
         wait_until(lambda: has_event(nodes["a"], "silent", "b"), "b is silent to a")
         wait_until(lambda: has_event(nodes["b"], "silent", "a"), "a is silent to b")
-        network.cable("b", plugged=True)
+        appear(network)
         wait_until(lambda: has_event(nodes["a"], "back", "b"), "b is back to a")
+        wait_until(lambda: has_event(nodes["b"], "back", "a"), "a is back to b")
         wait_complete(nodes, "ab")
         leave_all(nodes)
     check_journals(tmp_path, rested=3)

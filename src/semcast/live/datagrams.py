@@ -87,6 +87,8 @@ class Transport(ABC):
         # Addresses remembered at the most; beyond that the books are begun afresh.
         self.book_max = BOOK_MAX
         self._targets: dict[Address, Target] = {}
+        # Whether something could not be sent since the ways were found.
+        self._astray = False
         self._sources: dict[SocketAddress, Address] = {}
         self._segment_request: tuple[int, Ancillary] = (0, [])
 
@@ -97,6 +99,11 @@ class Transport(ABC):
     @abstractmethod
     def send_all(self, datagrams: list[bytes]) -> int:
         """Send to the whole group; how many were taken, from the first on."""
+
+    def look_again(self) -> None:  # noqa: B027
+        """If sending has failed, look where the interface is now. Called now and then: it takes
+        longer than to send.
+        """
 
     def ignore_own(self) -> None:  # noqa: B027
         """Do without what this transport itself sends to all, as far as the kernel can."""
@@ -261,5 +268,6 @@ class Transport(ABC):
 
     def _forget_ways(self) -> None:
         """An interface may have come back under another number: look for every way anew."""
+        self._astray = True
         self._targets.clear()
         self._connected.clear()

@@ -6,6 +6,7 @@ every datagram is where its sender can be answered. A third one, where there can
 is for all from the same port: connected, so that the kernel need not look up the way each time.
 """
 
+import ctypes
 import socket
 import struct
 from contextlib import suppress
@@ -32,12 +33,42 @@ _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29  # Linux
 
 
 class MulticastTransport(Transport):
-    def __init__(self, opened: Opened, group: Address) -> None:
+    def __init__(
+        self, opened: Opened, group: Address, interface: Interface | None = None, ttl: int = 1
+    ) -> None:
+        """Without an interface it stays with what was opened, whatever becomes of that."""
         super().__init__(opened, multicast=True)
         self.group: Final = group
+        self._ttl: Final = ttl
+        self._interface = interface
+        # Sockets in `connected` are given up when a way is lost, and come back from here.
+        self._straight: Final = dict(opened.connected)
 
     def send_all(self, datagrams: list[bytes]) -> int:
         return self.send(self.group, datagrams)
+
+    def look_again(self) -> None:
+        """An interface that was made anew has another number, and nobody has joined the group on
+        it. As long as there is none with our address, this is to be tried again.
+        """
+        if not self._astray or self._interface is None:
+            return
+        try:
+            found = find_interface(self._interface.host, self._family, self.group[0])
+            if found.index != self._interface.index:
+                for sock in self._sockets[1:]:
+                    leave_group(sock, self._interface, self.group[0])
+                    join_group(sock, found, self.group[0])
+                self._interface = found
+            send_through(self._sending, found, self.group, self._ttl)
+            for to, sock in self._straight.items():
+                send_through(sock, found, self.group, self._ttl)
+                sock.connect(socket_address(to, self._family))
+        except (OSError, TransportError):
+            return
+        self._astray = False
+        self._targets.clear()
+        self._connected = dict(self._straight)
 
     def ignore_own(self) -> None:
         for sock in self._sockets[1:]:
@@ -63,7 +94,7 @@ def open_multicast(settings: TransportSettings) -> MulticastTransport:
             sockets.warnings,
             _connected(sockets, sending, interface, group, settings.ttl),
         )
-        return MulticastTransport(opened, group)
+        return MulticastTransport(opened, group, interface, settings.ttl)
 
 
 def _connected(
@@ -136,20 +167,36 @@ def _require_route(interface: Interface, group: Address) -> None:
 
 def join_group(sock: socket.socket, interface: Interface, host: str) -> None:
     """Hear the group on this interface, and nothing that other sockets have joined."""
+    joined = _membership(sock, interface, host)
     try:
         if sock.family == socket.AF_INET:
-            joined = socket.inet_aton(host) + socket.inet_aton(interface.host)
-            if interface.index:
-                joined += struct.pack("=i", interface.index)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
             _hear_only_joined(sock, socket.IPPROTO_IP, _IP_MULTICAST_ALL)
         else:
-            joined = socket.inet_pton(socket.AF_INET6, host) + struct.pack("=I", interface.index)
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
             _hear_only_joined(sock, socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL)
             _hear_only_interface(sock, interface.name)
     except OSError as error:
         raise refused(f"cannot join {host} on {interface.name}", error) from None
+
+
+def leave_group(sock: socket.socket, interface: Interface, host: str) -> None:
+    """Also on an interface that is gone: else a socket could join only so often (20 on Linux)."""
+    left = _membership(sock, interface, host)
+    with suppress(OSError):
+        if sock.family == socket.AF_INET:
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, left)
+        else:
+            _hear_any_interface(sock)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_LEAVE_GROUP, left)
+
+
+def _membership(sock: socket.socket, interface: Interface, host: str) -> bytes:
+    """What the kernel is told to join or leave."""
+    if sock.family == socket.AF_INET6:
+        return socket.inet_pton(socket.AF_INET6, host) + struct.pack("=I", interface.index)
+    joined = socket.inet_aton(host) + socket.inet_aton(interface.host)
+    return joined + struct.pack("=i", interface.index) if interface.index else joined
 
 
 def _hear_only_joined(sock: socket.socket, level: int, option: int) -> None:
@@ -167,6 +214,15 @@ def _hear_only_interface(sock: socket.socket, name: str) -> None:
     if name and hasattr(socket, "SO_BINDTODEVICE"):
         with suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name.encode())
+
+
+def _hear_any_interface(sock: socket.socket) -> None:
+    """Only who has CAP_NET_RAW may bind a socket to another interface, but everybody may
+    disconnect one, and Linux then forgets its interface too. Python does not offer that.
+    """
+    if hasattr(socket, "AF_NETLINK"):
+        nobody = struct.pack("=H26x", socket.AF_UNSPEC)
+        ctypes.CDLL(None).connect(sock.fileno(), nobody, len(nobody))
 
 
 def _heard_at(group: Address, family: socket.AddressFamily) -> Address:

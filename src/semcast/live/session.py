@@ -227,6 +227,7 @@ class Session:
         self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
         self._said_ns = now_ns
         datagram = self._hello()
+        self.transport.look_again()
         self.transport.send_all([datagram])
         if seeking or not self.transport.multicast:
             known = (
