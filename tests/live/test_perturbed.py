@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from tests.live.groups import new_group, wait_until
+from tests.live.journals import leave_all
 from tests.live.material import Way
 from tests.live.namespace import lan
-from tests.live.test_faults import leave_all
 from tests.live.test_namespaces import Hosts
 
 from semcast.check import check_all
