@@ -39,6 +39,17 @@ def test_each_protocol_keeps_its_promises_under_random_faults(stability: Stabili
         assert verdict.broken == {}, f"semcast sim replay {seed} --stability {stability}"
 
 
+ONCE_FAILED = sorted((Path(__file__).parent / "once_failed").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", ONCE_FAILED, ids=lambda path: path.stem)
+def test_what_once_failed_does_so_no_more(path: Path) -> None:
+    """Shrunk cases that the explorer found; each says what was wrong."""
+    scenario = load(path)
+    assert isinstance(scenario, ProtocolScenario)
+    assert judge(scenario).broken == {}
+
+
 # -- cases -----------------------------------------------------------------------------------------
 
 

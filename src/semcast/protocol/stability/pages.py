@@ -9,7 +9,9 @@ columns.
 A voter that does not mention a source has nothing of it. To send less (`delta`), a vote leaves out
 what is not more than agreed: whoever reads it takes what is agreed by its own reckoning, which
 everybody has. That is not so for f+1 votes, nor for somebody who came back without memory; so it is
-done only for stability, and only in groups in which nobody ever did.
+done only for stability, and only in groups in which nobody ever did. And a root that does not know
+yet what others do would never learn it from votes that leave it out; so it is done only for a root
+that has said so much itself (INV-SAID).
 """
 
 from typing import Final, final
@@ -55,6 +57,9 @@ class _Page:
         self.began_agreed = 0
         # Whether this member took part in a round when it was last looked at.
         self.busy = False
+        # INV-SAID: that member knows that at least so much is agreed: it said so last.
+        self.teller = -1
+        self.said: list[int] = [0] * WIDTH
 
     def column(self, source: Source) -> int:
         """The column of a source; -1 if there are too many lives to follow them all."""
@@ -280,6 +285,10 @@ class Pages(RoundPages):
             page.trigger.ended(page.agreed[column] - page.began_agreed)
             self.rounds += int(page.busy)
             page.busy = False
+        result = tracker.result()
+        if self._setup.delta and result is not None and result.values is not None:
+            page.teller = int(result.root)
+            page.said = result.values.tolist()
         for to, told in tracker.take_out():
             target = EVERYBODY if to == EVERYBODY else self._members[to]
             self.out.append((target, self._frame_of(page, told, target)))
@@ -296,7 +305,7 @@ class Pages(RoundPages):
             if all(value == ABSTAINS for value in values):
                 unnamed = ABSTAIN
                 usual = values
-            elif self._leaves_out(told):
+            elif self._leaves_out(page, told):
                 unnamed = HAVE_AGREED
                 usual = page.agreed
         newest: list[int] = page.agreed if told.newest is None else told.newest.tolist()
@@ -318,10 +327,13 @@ class Pages(RoundPages):
             rows,
         )
 
-    def _leaves_out(self, told: Told) -> bool:
+    def _leaves_out(self, page: _Page, told: Told) -> bool:
         """Whether a vote may leave out what is agreed; see the module's docstring."""
-        plain = not self.safety and not self._roll.anybody_reborn
-        return self._setup.delta and plain and told.kind == ACK
+        if not self._setup.delta or told.kind != ACK:
+            return False
+        if self.safety or self._roll.anybody_reborn or told.root != page.teller:
+            return False
+        return all(page.agreed[at] <= page.said[at] for at in range(len(page.sources)))
 
     def _told_of(self, page: _Page, frame: Round) -> Told:
         values: Numbers | None = None

@@ -136,6 +136,10 @@ class RoundPart(ABC):
         """Whether this member takes part in a round whose result it does not know."""
         return self._phase != IDLE
 
+    def result(self) -> Told | None:
+        """What the latest round came to, if that is known."""
+        return self._info
+
     def wants(self) -> bool:
         """Whether a round is wanted: there is something to agree on."""
         if self.wanted or not self.joined or bool((self.own > self.agreed).any()):
