@@ -13,9 +13,9 @@ KEYS = [
     "warnings", "checks",
 ]  # fmt: skip
 CHECKS = [
-    "interface", "multicast-ipv4", "multicast-ipv6", "unicast", "mtu", "mtu-loopback", "offload",
-    "receive-buffer", "send-buffer", "clock-monotonic", "clock-wall", "firewall", "descriptors",
-    "build",
+    "interface", "multicast-ipv4", "multicast-ipv6", "reach", "unicast", "mtu", "mtu-loopback",
+    "offload", "receive-buffer", "send-buffer", "clock-monotonic", "clock-wall", "firewall",
+    "descriptors", "build",
 ]  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_a_group_is_probed_at_its_own_address(capsys: pytest.CaptureFixture[str]
 def test_the_table_has_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     out = output(capsys, "--interface", "127.0.0.1")
     assert all(f" {check} " in out for check in CHECKS)
-    assert "14 checks on lo: 0 failed" in out
+    assert "15 checks on lo: 0 failed" in out
 
 
 @pytest.mark.parametrize(
@@ -93,3 +93,15 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     assert out == ""
     assert err.startswith("semcast: ")
     assert err.count("\n") == 1
+
+
+def test_it_answers_for_as_long_as_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--answer", "--seconds", "0.1", "--interface", "lo", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"interface": "lo", "answered_questions": 0}
+    assert "for 0.1 s" in err
+
+
+def test_a_time_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--answer", "--seconds", "0"]) == 2
+    assert "--seconds" in capsys.readouterr().err

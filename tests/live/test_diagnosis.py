@@ -49,7 +49,7 @@ def judged(check: Check) -> tuple[str, str]:
 def test_every_check_on_loopback_is_one_line_and_says_what_to_do() -> None:
     with own_loopback():
         checks = diagnose(find_interface("lo", socket.AF_INET, ""), 7)
-    assert len({one.check for one in checks}) == len(checks) == 14
+    assert len({one.check for one in checks}) == len(checks) == 15
     for one in checks:
         assert one.status in (OK, WARN, FAIL)
         assert "\n" not in one.found + one.advice

@@ -9,6 +9,7 @@ from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
     from semcast.live.diagnosis import Check
+    from semcast.live.interfaces import Interface
 
 FAILED: Final = 1
 
@@ -21,17 +22,27 @@ def doctor(
     group: Annotated[
         str, typer.Option("--group", help="Probe the address of the group with this name.")
     ] = "",
+    answer: Annotated[
+        bool,
+        typer.Option("--answer", help="Answer a doctor on another machine; looks at nothing."),
+    ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", min=0.1, max=86_400.0, help="How long to answer."),
+    ] = 60.0,
     as_json: JsonOption = False,
 ) -> int:
     """Look at multicast, MTU, socket buffers, clocks and firewall, and say what to do.
 
     Nothing is changed. The exit code is 1 if something fails without which no member works here;
-    warnings leave it at 0.
+    warnings leave it at 0. With `--answer` on other machines, it also says which of them multicasts
+    come to, how large a datagram gets there, and how far their clocks are off.
 
     \b
     Example:
       semcast doctor
       semcast doctor --interface lo --group quotes --json
+      semcast doctor --answer --seconds 600
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.live.address import group_host, group_port
     from semcast.live.diagnosis import FAIL, WARN, choose_interface, diagnose
@@ -39,6 +50,8 @@ def doctor(
 
     number = group_id(group) if group else 0
     chosen = choose_interface(interface)
+    if answer:
+        return _answer(chosen, number, seconds, as_json)
     checks = diagnose(chosen, number)
     failures = sum(one.status == FAIL for one in checks)
     warnings = sum(one.status == WARN for one in checks)
@@ -61,6 +74,26 @@ def doctor(
             f"{len(checks)} checks on {chosen.name}: {failures} failed, {warnings} warnings."
         )
     return FAILED if failures else 0
+
+
+def _answer(interface: "Interface", number: int, seconds: float, as_json: bool) -> int:
+    from contextlib import suppress
+
+    from semcast.live.reach import Answerer
+    from semcast.live.settings import TransportSettings
+
+    ipv6 = ":" in interface.host
+    there = TransportSettings(interface=interface.name, group_id=number, ipv6=ipv6)
+    answerer = Answerer(there)
+    where = f"{answerer.group[0]} port {answerer.group[1]} on {interface.name}"
+    typer.echo(f"Answering at {where} for {seconds:g} s; Ctrl-C ends it.", err=True)
+    with suppress(KeyboardInterrupt):
+        answerer.run(seconds)
+    if as_json:
+        print_json({"interface": interface.name, "answered_questions": answerer.answered})
+    else:
+        print_words(f"{answerer.answered} questions answered.")
+    return 0
 
 
 def _print(checks: "list[Check]") -> None:

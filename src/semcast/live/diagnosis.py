@@ -15,6 +15,7 @@ from semcast.live import host, sockbuf
 from semcast.live.address import group_host
 from semcast.live.interfaces import Interface, find_interface
 from semcast.live.probe import Found, multicast_comes_back, offload_works, unicast_comes_back
+from semcast.live.reach import Reached, ask
 from semcast.live.settings import TransportSettings
 from semcast.wire.limits import PATH_MTU_BYTES_MIN
 
@@ -23,6 +24,7 @@ WARN: Final = "warn"
 FAIL: Final = "fail"
 IPV6_MTU_BYTES_MIN: Final = 1_280
 MONOTONIC_S_MAX: Final = 0.001
+CLOCKS_MS_MAX: Final = 100.0
 DESCRIPTORS_WANTED: Final = 64
 DESCRIPTORS_NEEDED: Final = 4  # two sockets, and what the engine waits with
 
@@ -58,6 +60,7 @@ def diagnose(interface: Interface, group_id: int) -> list[Check]:
         check_interface(interface),
         check_multicast(interface, group_id, ipv6=False),
         check_multicast(interface, group_id, ipv6=True),
+        *check_reach(interface, group_id),
         check_unicast(unicast),
         check_mtu("mtu", interface),
         check_loopback_mtu(),
@@ -88,6 +91,45 @@ def check_multicast(interface: Interface, group_id: int, ipv6: bool) -> Check:
         "each datagram will be sent to each peer by itself (unicast); to have multicast, "
         "mend what is said here, or name another interface with --interface",
     )
+
+
+def check_reach(interface: Interface, group_id: int) -> list[Check]:
+    """Other machines, as far as they answer: who, how large a datagram gets there, their clocks."""
+    ipv6 = ":" in interface.host
+    settings = TransportSettings(interface=interface.name, group_id=group_id, ipv6=ipv6)
+    try:
+        found = ask(settings)
+    except TransportError as error:
+        return [Check("reach", WARN, str(error), "see multicast above")]
+    others = [one for host, one in sorted(found.machines.items()) if host != interface.host]
+    if not others:
+        advice = "to see whom multicasts come to, run `semcast doctor --answer` there meanwhile"
+        return [Check("reach", OK, "no other machine answered", advice)]
+    told = ", ".join(f"{one.host} after {one.took_us:.0f} µs" for one in others)
+    narrow = [one for one in others if one.carries_bytes < found.asked_bytes]
+    off = max(others, key=lambda one: abs(one.ahead_ms))
+    return [
+        Check("reach", OK, f"multicasts come to {told}"),
+        _check_path(narrow, found.asked_bytes),
+        _check_clocks(off),
+    ]
+
+
+def _check_path(narrow: list[Reached], asked_bytes: int) -> Check:
+    if not narrow:
+        return Check("mtu-path", OK, f"{asked_bytes} bytes get to all of them")
+    told = f"{asked_bytes} bytes do not get to {', '.join(one.host for one in narrow)}"
+    least = PATH_MTU_BYTES_MIN
+    return Check(
+        "mtu-path", WARN, told, f"set path_mtu_bytes lower at all members, down to {least}"
+    )
+
+
+def _check_clocks(off: Reached) -> Check:
+    told = f"that of {off.host} is furthest off, by {off.ahead_ms:.1f} ms"
+    if abs(off.ahead_ms) <= CLOCKS_MS_MAX:
+        return Check("clocks", OK, told)
+    return Check("clocks", WARN, told, "only send times depend on it; run an NTP service on both")
 
 
 def check_unicast(unicast: Found) -> Check:

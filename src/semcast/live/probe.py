@@ -2,7 +2,8 @@
 
 A probe sends to the group's own address on the interface, but to a port of its own, so that a
 group which runs already is not disturbed. It tells whether this machine may send and hear
-multicasts there; what switches and routers between machines do, only another machine can tell.
+multicasts there; what switches and routers between machines do, only another machine can tell
+(`reach`).
 """
 
 import select
@@ -48,8 +49,8 @@ def multicast_comes_back(settings: TransportSettings, nonce: bytes) -> Found:
         interface = interface_of(settings, group[0])
         family = family_of(group[0])
         with (
-            _bound((interface.host, 0), family) as sending,
-            _bound((group[0], 0), family, shared=True) as listening,
+            bound((interface.host, 0), family) as sending,
+            bound((group[0], 0), family, shared=True) as listening,
         ):
             heard_at = group[0], listening.getsockname()[1]
             send_through(sending, interface, heard_at, settings.ttl)
@@ -64,7 +65,7 @@ def unicast_comes_back(host: str, nonce: bytes) -> Found:
     """Send a probe from one socket at this address to another there."""
     family = family_of(host)
     try:
-        with _bound((host, 0), family) as sending, _bound((host, 0), family) as listening:
+        with bound((host, 0), family) as sending, bound((host, 0), family) as listening:
             heard_at = address_of(listening.getsockname())
             return _there_and_back(sending, listening, heard_at, nonce, f"unicast to {host}")
     except TransportError as error:
@@ -75,7 +76,7 @@ def offload_works(host: str) -> tuple[bool, bool]:
     """Whether batches can be sent (GSO) and are received as such (GRO), tried at this address."""
     family = family_of(host)
     try:
-        with _bound((host, 0), family) as sending, _bound((host, 0), family) as listening:
+        with bound((host, 0), family) as sending, bound((host, 0), family) as listening:
             if not can_segment(sending) or not ANCILLARY_BYTES:
                 return False, False
             batches = receive_batches(listening)
@@ -119,9 +120,10 @@ def _there_and_back(
 
 
 @contextmanager
-def _bound(
+def bound(
     address: Address, family: socket.AddressFamily, shared: bool = False
 ) -> Iterator[socket.socket]:
+    """A socket there that never waits; TransportError if it is refused."""
     try:
         sock = socket.socket(family, socket.SOCK_DGRAM)
     except OSError as error:
