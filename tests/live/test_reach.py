@@ -99,7 +99,7 @@ def test_this_machine_is_no_other_machine(settings: TransportSettings) -> None:
     with answering(settings):
         (check,) = check_reach(loopback, settings.group_id)
     assert check.status == OK
-    assert "--answer" in check.advice
+    assert "--answer" in check.found
 
 
 # -- machines --------------------------------------------------------------------------------------
