@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ from bench.peers.plan import (
     perform,
     steps_of,
 )
-from bench.peers.show import show, to_json
+from bench.peers.show import show, to_json, to_markdown
 from bench.peers.trial import Facts, Trial
 
 _WIDTH = 170
@@ -48,6 +49,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     add("--seconds", type=float, help=f"length of a run: {_defaults(SECONDS)}")
     add("--rounds", type=int, help=f"the best of so many counts: {_defaults(ROUNDS)}")
     add("--json", type=Path, help="save the JSON here too")
+    add("--markdown", type=Path, help="save the tables here, as a page")
     add("--no-install", action="store_true", help="use .venv-peers as it is")
     chosen = parser.parse_args(words)
     _check(parser, chosen)
@@ -108,6 +110,16 @@ def _about() -> dict[str, Any]:
     }
 
 
+def _given(words: list[str] | None) -> list[str]:
+    """What was asked for, but not where to save it."""
+    given = list(sys.argv[1:] if words is None else words)
+    for option in ("--json", "--markdown"):
+        if option in given:
+            at = given.index(option)
+            del given[at : at + 2]
+    return given
+
+
 def main(words: list[str] | None = None) -> int:
     chosen = _arguments(words)
     # Where there is no terminal to fit into, the tables are as wide as they like to be.
@@ -137,7 +149,7 @@ def main(words: list[str] | None = None) -> int:
         chosen.seconds,
     )
     steps = steps_of(work, who, chosen.rounds)
-    about = _about()
+    about = {"command": shlex.join(["python", "-m", "bench.peers", *_given(words)]), **_about()}
     if about["semcast_build"] != "compiled":
         text = f"semcast is {about['semcast_build']}, so its figures say little: run make setup"
         console.print(text, style="yellow")
@@ -151,6 +163,8 @@ def main(words: list[str] | None = None) -> int:
     print(text)
     if chosen.json:
         chosen.json.write_text(text + "\n")
+    if chosen.markdown:
+        chosen.markdown.write_text(to_markdown(rows, required, about))
     return 0
 
 

@@ -1,12 +1,14 @@
-"""Rows and requirements as tables for people, and as JSON for programs."""
+"""Rows and requirements as tables for people, on a page, and as JSON for programs."""
 
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT
 from bench.peers.judge import Requirement
@@ -33,34 +35,70 @@ _HEADS = {
 }
 
 
-def tables(rows: Iterable[Row]) -> list[Table]:
-    """One table for each case; the run without a slow reader is a column of the run with one."""
+@dataclass(frozen=True)
+class Sheet:
+    """A table, however it is shown. Of words the first column is, and whatever is in `words`."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: list[list[str]]
+    words: tuple[str, ...] = ()
+
+
+def sheets(rows: Iterable[Row]) -> list[Sheet]:
+    """One for each case; the run without a slow reader is a column of the run with one."""
     every = list(rows)
     found = []
     for case in dict.fromkeys(row.case for row in every):
         if case.workload == SLOW_READER and not case.slow:
             continue
-        table = Table(title=case.name, title_justify="left")
-        table.add_column("")
-        for head in _HEADS[case.workload]:
-            table.add_column(head, justify="right")
-        for row in every:
-            if row.case == case:
-                table.add_row(row.entry.variant.name, *_cells(row, every))
-        found.append(table)
+        lines = [[row.entry.variant.name, *_cells(row, every)] for row in every if row.case == case]
+        found.append(Sheet(case.name, ("", *_HEADS[case.workload]), lines))
     return found
 
 
-def verdicts(required: Iterable[Requirement]) -> Table:
-    table = Table(title="What semcast is held to", title_justify="left")
-    for head in ("requirement", "semcast", "peer", "best peer", "ratio", "bound", "met"):
-        table.add_column(head, justify="left" if head in ("requirement", "bound") else "right")
-    words = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}
+def verdicts(required: Iterable[Requirement]) -> Sheet:
+    heads = ("requirement", "semcast", "peer", "best peer", "ratio", "bound", "met")
+    words = {True: "yes", False: "no", None: "not measured"}
+    lines = []
     for one in required:
         ratio = "" if one.ratio is None else f"{one.ratio:.2f}×"
-        cells = (_number(one.ours), _number(one.theirs), one.peer, ratio, one.bound)
-        table.add_row(one.name, *cells, words[one.met])
+        cells = [_number(one.ours), _number(one.theirs), one.peer, ratio, one.bound]
+        lines.append([one.name, *cells, words[one.met]])
+    return Sheet("What semcast is held to", heads, lines, words=("bound",))
+
+
+def _table(sheet: Sheet) -> Table:
+    table = Table(title=sheet.title, title_justify="left")
+    for at, head in enumerate(sheet.heads):
+        table.add_column(head, justify="left" if at == 0 or head in sheet.words else "right")
+    colours = {"yes": "green", "no": "red"}
+    for line in sheet.lines:
+        table.add_row(*(Text(cell, style=colours.get(cell, "")) for cell in line))
     return table
+
+
+def to_markdown(rows: list[Row], required: list[Requirement], about: dict[str, Any]) -> str:
+    """All tables as a page, with the command that makes them and where it ran."""
+    machine = about["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    page = [
+        "# semcast beside its peers: figures of one run",
+        "",
+        f"    {about['command']}",
+        "",
+        f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; semcast "
+        f"{about['semcast_build']}; {versions}. What the columns mean is in "
+        "[how it is measured](design/bench-peers.md).",
+    ]
+    for sheet in [*sheets(rows), *([verdicts(required)] if required else [])]:
+        page += ["", f"## {sheet.title[0].upper()}{sheet.title[1:]}", ""]
+        page.append(f"| {' | '.join(sheet.heads)} |")
+        left = [at == 0 or head in sheet.words for at, head in enumerate(sheet.heads)]
+        page.append(f"|{'|'.join('---' if one else '---:' for one in left)}|")
+        page += [f"| {' | '.join(line)} |" for line in sheet.lines]
+    page += [f"\n{line}" for line in absences(rows)]
+    return "\n".join(page) + "\n"
 
 
 def absences(rows: Iterable[Row]) -> list[str]:
@@ -75,12 +113,12 @@ def absences(rows: Iterable[Row]) -> list[str]:
 
 
 def show(console: Console, rows: list[Row], required: list[Requirement]) -> None:
-    for table in tables(rows):
-        console.print(table)
+    for sheet in sheets(rows):
+        console.print(_table(sheet))
     for line in absences(rows):
         console.print(line, markup=False, highlight=False)
     if required:
-        console.print(verdicts(required))
+        console.print(_table(verdicts(required)))
 
 
 def to_json(rows: list[Row], required: list[Requirement], about: dict[str, Any]) -> str:

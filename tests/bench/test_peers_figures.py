@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from bench.peers import case as cases
 from bench.peers import environment, payload
-from bench.peers.__main__ import main
+from bench.peers.__main__ import _given, main
 from bench.peers.api import ALL, SPIN, Peer, Variant
 from bench.peers.judge import Requirement, requirements
 from bench.peers.outcome import best, figures
 from bench.peers.plan import ADAPTERS, Entry, Row, cases_of, entries, steps_of
 from bench.peers.receiving import Aging, Counting
-from bench.peers.show import absences, show, to_json
+from bench.peers.show import absences, show, to_json, to_markdown
 from bench.peers.trial import Facts, find_binary
 from bench.peers.usage import MemoryLog, cpu_s_of, percentile
 from hypothesis import given
@@ -368,6 +368,30 @@ def test_tables_show_every_row_and_verdict() -> None:
     show(Console(file=text, width=170), rows, requirements(rows))
     for part in ("1,234", "50.0%", "semcast fifo", "20.0%", "not measured", "no"):
         assert part in text.getvalue()
+
+
+def test_the_page_has_every_row_and_the_command_that_makes_it() -> None:
+    rows = [
+        row(cases.throughput(64, 1), "zmq", "zmq NODROP", speed(1_234, 0.5)),
+        row(cases.throughput(64, 1), "redis", "Redis Streams", None),
+    ]
+    machine = {"cores": 2, "system": "Linux", "python": "3.11"}
+    about = {
+        "command": "python -m bench.peers --only zmq", "machine": machine,
+        "semcast_build": "compiled", "versions": {"pyzmq": "1"},
+    }  # fmt: skip
+    page = to_markdown(rows, requirements(rows), about)
+    assert "    python -m bench.peers --only zmq\n" in page
+    assert "| zmq NODROP | 1,234 | 50.0% |" in page
+    assert "Redis Streams: not run" in page
+    lines = [line for line in page.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines[:4]}) == 1, "all lines have as many cells"
+
+
+def test_where_figures_are_saved_is_not_part_of_the_command() -> None:
+    assert _given(["--only", "zmq", "--json", "x.json", "--rounds", "2"]) == [
+        "--only", "zmq", "--rounds", "2",
+    ]  # fmt: skip
 
 
 def test_a_server_is_found_beside_the_interpreter(tmp_path: Path) -> None:
