@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -44,6 +45,8 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     )
     monkeypatch.setitem(sys.modules, "opentelemetry", ModuleType("opentelemetry"))
     monkeypatch.setitem(sys.modules, "opentelemetry.metrics", api)
+    # Members of other tests may still be there, and are observed by what is there for real.
+    monkeypatch.setattr(telemetry, "_members", weakref.WeakSet())
     monkeypatch.setattr(telemetry, "_made", set())
     monkeypatch.setattr(telemetry, "_histograms", {})
     return found
