@@ -70,6 +70,10 @@ def _check(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
         parser.error("--rate must be 1 to 1000000 messages a second")
     if any(not 0 <= share <= 1 for share in chosen.share or ()):
         parser.error("--share must be 0 to 1")
+    for path in (chosen.json, chosen.markdown):
+        # Found out now, and not after half an hour.
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            parser.error(f"{path} cannot be written: name a file in a folder that is there")
 
 
 def _defaults(values: dict[str, Any]) -> str:

@@ -325,6 +325,8 @@ def test_only_chooses_peers_and_variants_and_refuses_what_is_neither() -> None:
         (["--size", "4"], "--size must be 20 to 60000 bytes"),
         (["--rate", "0"], "--rate must be 1 to 1000000"),
         (["--share", "2"], "--share must be 0 to 1"),
+        (["--markdown", "/nowhere/at/all/page.md"], "cannot be written"),
+        (["--json", "."], "cannot be written"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_one_clear_line(
