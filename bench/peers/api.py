@@ -13,9 +13,14 @@ LATENCY = "latency"
 SLOW_READER = "slow-reader"
 ALL = (THROUGHPUT, LATENCY, SLOW_READER)
 SENDER = "sender"
-RECEIVERS = ("r1", "r2")
+RECEIVERS_DEFAULT = 2
 # An option of a variant: its application does not sleep between messages, though the peer would.
 SPIN = "spin"
+
+
+def receivers_of(count: int) -> tuple[str, ...]:
+    """The roles of so many receivers."""
+    return tuple(f"r{number}" for number in range(1, count + 1))
 
 
 class UnavailableError(Exception):
@@ -35,6 +40,8 @@ class Setup:
     # Of every payload in this run, for peers that want to know it beforehand.
     size_bytes: int
     options: Mapping[str, Any]
+    # The roles of all receivers.
+    receivers: tuple[str, ...]
 
 
 class Sender(ABC):

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT
+from bench.peers.api import LATENCY, RECEIVERS_DEFAULT, SLOW_READER, THROUGHPUT
 
 # As many messages as a sender hands over at once where it can.
 BATCH_MESSAGES = 256
@@ -28,6 +28,7 @@ class Case:
     unreplaced_share: float = 1.0
     # Whether the second receiver needs SLOW_NS for each message.
     slow: bool = False
+    receivers: int = RECEIVERS_DEFAULT
 
     @property
     def drain_s(self) -> float:
@@ -47,8 +48,8 @@ class Case:
         return asdict(self)
 
 
-def throughput(size_bytes: int, seconds: float) -> Case:
-    return Case(THROUGHPUT, size_bytes, seconds)
+def throughput(size_bytes: int, seconds: float, receivers: int = RECEIVERS_DEFAULT) -> Case:
+    return Case(THROUGHPUT, size_bytes, seconds, receivers=receivers)
 
 
 def latency(rate: int, seconds: float) -> Case:

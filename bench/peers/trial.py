@@ -1,4 +1,4 @@
-"""One run of one peer: a server if it needs one, three workers, a handshake, the work, the facts.
+"""One run of one peer: a server if it needs one, its workers, a handshake, the work, the facts.
 
 Goes in: a peer's variant and a case. Comes out: what each process reported. Every wait has a
 deadline, and everything started here is stopped here. Knows no peer.
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.peers.api import RECEIVERS, SENDER, Peer, Setup, UnavailableError, Variant
+from bench.peers.api import SENDER, Peer, Setup, UnavailableError, Variant, receivers_of
 from bench.peers.case import Case
 from bench.peers.orders import FINISH, GO, STOP
 from bench.peers.usage import cpu_s_of
@@ -46,7 +46,7 @@ class Facts:
 
 
 class Worker:
-    """One of the three processes, and the threads' end of its pipes."""
+    """One of the processes, and the threads' end of its pipes."""
 
     def __init__(self, python: str, role: str, folder: Path, events: "Events") -> None:
         self.role = role
@@ -110,6 +110,7 @@ class Trial:
         self._peer = peer
         self._variant = variant
         self._case = case
+        self._receivers = receivers_of(case.receivers)
         self._events: Events = queue.Queue()
         self._heard: dict[tuple[str, str], dict[str, Any]] = {}
 
@@ -118,11 +119,12 @@ class Trial:
         with tempfile.TemporaryDirectory(prefix="bench-peers-") as name:
             folder = Path(name)
             options, size_bytes = self._variant.options, self._case.size_bytes
-            setup = Setup("", folder.name, _free_port(), name, size_bytes, options)
+            port, readers = _free_port(), self._receivers
+            setup = Setup("", folder.name, port, name, size_bytes, options, readers)
             server = self._start_server(setup)
             workers: dict[str, Worker] = {}
             try:
-                for role in (SENDER, *RECEIVERS):
+                for role in (SENDER, *readers):
                     workers[role] = Worker(self._python, role, folder, self._events)
                     workers[role].tell(
                         module=self._module,
@@ -144,7 +146,7 @@ class Trial:
                 _stop_server(server)
 
     def _work(self, workers: dict[str, Worker], server: subprocess.Popen[bytes] | None) -> Facts:
-        sender, readers = workers[SENDER], [workers[role] for role in RECEIVERS]
+        sender, readers = workers[SENDER], [workers[role] for role in self._receivers]
         self._await("ready", readers, _OPEN_S, "did not hear the sender")
         server_s = cpu_s_of(server.pid) if server else 0.0
         sender.tell(do=GO)
@@ -162,7 +164,7 @@ class Trial:
         self._await("done", [sender], _REPORT_S, "is blocked after the work")
         return Facts(
             {**sent, **self._heard[SENDER, "done"]},
-            [self._heard[role, "done"] for role in RECEIVERS],
+            [self._heard[role, "done"] for role in self._receivers],
             cpu_s_of(server.pid) - server_s if server else 0.0,
         )
 

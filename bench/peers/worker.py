@@ -8,7 +8,7 @@ import os
 import traceback
 from importlib import import_module
 
-from bench.peers.api import RECEIVERS, SENDER, Peer, Setup, UnavailableError, Variant
+from bench.peers.api import SENDER, Peer, Setup, UnavailableError, Variant
 from bench.peers.case import Case
 from bench.peers.orders import Orders
 from bench.peers.receiving import Receiving
@@ -29,7 +29,7 @@ def _send(variant: Variant, setup: Setup, case: Case, orders: Orders) -> None:
 def _receive(variant: Variant, setup: Setup, case: Case, orders: Orders) -> None:
     receiver = variant.receiver(setup)
     receiver.open()
-    slow = case.slow and setup.role == RECEIVERS[-1]
+    slow = case.slow and setup.role == setup.receivers[-1]
     receiving = Receiving(receiver, case, slow, orders)
     found = receiving.run()
     orders.say("done", **found)
@@ -48,6 +48,7 @@ def main() -> None:
     orders = Orders()
     spec = orders.spec()
     peer: Peer = import_module(spec["module"]).PEER
+    spec["setup"]["receivers"] = tuple(spec["setup"]["receivers"])
     setup, case = Setup(**spec["setup"]), Case(**spec["case"])
     work = _send if setup.role == SENDER else _receive
     try:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from bench.peers.api import RECEIVERS, Peer, Receiver, Sender, Server, UnavailableError, Variant
+from bench.peers.api import Peer, Receiver, Sender, Server, UnavailableError, Variant
 
 _CONNECT_S = 60.0
 _SIZE_BYTES = 4
@@ -52,7 +52,7 @@ class FakeSender(Sender):
         self._server.close()
 
     def _accept(self) -> None:
-        for _ in RECEIVERS:
+        for _ in self.setup.receivers:
             self._to.append(self._server.accept()[0])
 
 

@@ -53,7 +53,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[FakeGroup]:
 
 
 def setup_of(variant: Variant, role: str) -> Setup:
-    return Setup(role, "a-run", 1, "", 64, variant.options)
+    return Setup(role, "a-run", 1, "", 64, variant.options, ("r1", "r2"))
 
 
 @pytest.mark.parametrize("variant", PEER.variants, ids=lambda v: f"{v.name}/{v.workloads[0]}")

@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.peers.api import (
     LATENCY,
-    RECEIVERS,
     SENDER,
     SLOW_READER,
     THROUGHPUT,
@@ -34,7 +33,7 @@ def _join(setup: Setup) -> Any:
     return blocking.join(
         setup.run,
         name=setup.role,
-        members=[SENDER, *RECEIVERS],
+        members=[SENDER, *setup.receivers],
         deliver_own=False,
         interface="lo",
         **seal,

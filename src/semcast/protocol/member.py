@@ -23,6 +23,7 @@ from semcast.errors import ConfigError, WindowFullError
 from semcast.ids import SEQ_MAX, RandomStream, Source
 from semcast.obsolescence.tagger import Replaces, Tagger
 from semcast.protocol.answers import Answers
+from semcast.protocol.asking import Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.covers import CoverLog
@@ -89,6 +90,12 @@ class Member:
         self._answers: Final = Answers(
             8 * config.window_messages, config.nak_delay_ns, self._covers
         )
+        self._asking: Final = Asking(
+            [sender for sender in members if sender != me.sender],
+            4 * config.nak_delay_ns,
+            config.group_reliable,
+            random,
+        )
         self._gate: Final = JoinGate(joining, config.join_delay_ns)
         self._incarnations: Final[dict[int, int]] = {int(me.sender): int(me.incarnation)}
         self._decoder: Final = Decoder()
@@ -106,8 +113,10 @@ class Member:
             self._retained,
             guard,
             self._answers,
+            self._asking,
             self._gate,
             self._voting,
+            self._incarnations,
             random,
             observer,
         )
@@ -116,11 +125,10 @@ class Member:
             self._sender,
             self._retained,
             self._answers,
+            self._asking,
             self._streams,
             self._voting,
-            self._incarnations,
             self._outbox,
-            random,
             observer,
             self._figures,
         )
@@ -247,12 +255,14 @@ class Member:
             if int(source.sender) not in self._index:
                 return
             self._incarnations[int(source.sender)] = int(source.incarnation)
+            self._asking.restarted(int(source.sender))
+        self._asking.heard(int(source.sender), now_ns)
         decoded = self._decoder.decode(frames, self._decoder.intern(source))
         if decoded.messages:
             self._streams.on_messages(decoded.messages, now_ns)
         for control in decoded.control:
             if isinstance(control, Vector):
-                self._on_vector(control, now_ns)
+                self._on_vector(control, source, now_ns)
             elif isinstance(control, Nak):
                 self._requests.on_nak(control, source, now_ns)
             elif isinstance(control, Covered):
@@ -347,7 +357,7 @@ class Member:
             "early_held": sum(inbound.waiting for inbound in self._streams.inbounds.values()),
             "purged_delivery": sum(delivery.values()),
             "purged_retransmit": sum(retained.values()),
-            "request_window": int(self._streams.window.size),
+            "request_window": self._asking.window_max(),
             "naks_sent": int(self._figures.naks_sent),
             "naks_received": int(self._figures.naks_received),
             "retransmitted": int(self._figures.retransmitted),
@@ -359,7 +369,7 @@ class Member:
 
     # -- votes -------------------------------------------------------------------------------------
 
-    def _on_vector(self, vector: Vector, now_ns: i64) -> None:
+    def _on_vector(self, vector: Vector, teller: Source, now_ns: i64) -> None:
         gossiping = self._voting.gossiping
         if gossiping is None:
             return
@@ -368,6 +378,9 @@ class Member:
             if row.agreed < tracker.agreed(row.source):
                 gossiping.telling.somebody_is_behind(now_ns)
             self._streams.heard_of(row.source, row.newest, now_ns)
+            if row.source in self._streams.repairs:
+                # Whoever tells has voted in the round, so it has no less than the lowest.
+                self._asking.has(int(teller.sender), row.source, row.lowest)
         self._streams.agreed(tracker.on_vector(vector), vector.safety, now_ns)
         if not vector.safety:
             self._voting.tell_soon(now_ns)

@@ -15,10 +15,10 @@ from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Transit
 from semcast.protocol.guard import CoverGuard
+from semcast.protocol.holes import Holes
 from semcast.protocol.verdict import Verdict
 from semcast.wire.message import Message
 
-_STORED: Final = Verdict.STORED
 _FULL: Final = Verdict.FULL
 
 
@@ -46,6 +46,11 @@ class Inbound:
         self.next: i64 = 1
         # The newest message that is known to exist.
         self.newest: i64 = 0
+        # INV-MISSING: of the messages from `next` to `newest`, those that neither wait here nor are
+        # known to be covered. Of this member's own messages none is ever missing.
+        self.holes: Final = Holes()
+        # About how many messages a datagram of this source holds.
+        self.run: i64 = 1
         # The last message that the application took; kept by the member, to tell what was skipped.
         self.taken: i64 = 0
         self.transit: Final = Transit()
@@ -74,47 +79,75 @@ class Inbound:
     def heard_of(self, seq: i64) -> None:
         """Message `seq` exists."""
         if seq > self.newest:
+            if not self._own and seq >= self.next:
+                self.holes.add(max(self.newest + 1, self.next), seq)
             self.newest = seq
 
     def has(self, seq: i64) -> bool:
         """Whether this message need not be asked for."""
-        if seq < self.next:
-            return True
-        if self._covered and int(seq) in self._covered:
-            return True
-        return self._early.held > 0 and self._early.get(self.source, seq) is not None
+        return seq < self.next or (seq <= self.newest and not self.holes.has(seq))
 
-    def missing(self, limit: i64) -> list[int]:
-        """The first few messages to ask for: only as many as there is room for."""
-        found: list[int] = []
-        if self._own:
-            return found
-        seq = self.next
-        # What waits already fills the window from `next` on; look no farther than it reaches.
-        end = min(self.newest, self.next + 4 * self._early.config.messages_max)
-        while seq <= end and len(found) < limit:
-            if int(seq) not in self._covered and self._early.get(self.source, seq) is None:
-                found.append(int(seq))
-            seq += 1
-        return found
+    @property
+    def end(self) -> i64:
+        """How far to look for what is missing: what is farther away would find no room."""
+        return min(self.newest, self.next + 4 * self._early.config.messages_max)
 
-    def add(self, message: Message) -> bool:
-        """A message arrived. Says whether it was new and is kept."""
-        self.heard_of(message.seq)
-        if self.has(message.seq):
-            return False
+    def came(self, run: i64) -> None:
+        """So many messages came in one datagram. The last datagrams of a burst may hold fewer."""
+        self.run = max(run, self.run - self.run // 8)
+
+    def advanced(self) -> None:
+        """Messages before `next` were handed on as they came: nothing of them need be known here,
+        though copies of them may wait, or be known to be covered.
+        """
+        if self.next > self.newest:
+            self.newest = self.next - 1
+        if len(self.holes) > 0:
+            self.holes.fill(0, self.next - 1)
+        if self._early.held > 0:
+            self._early.release(self.source, self.next - 1)
+        if self._covered:
+            for seq in [seq for seq in self._covered if seq < self.next]:
+                del self._covered[seq]
+
+    def add_run(self, messages: list[Message], at: i64, end: i64) -> None:
+        """Messages with numbers in a row arrived, which cannot be handed on as they are."""
+        first, last = messages[at].seq, messages[end - 1].seq
+        known = first <= self.newest
+        self.heard_of(last)
+        if known and not self.holes.has_all(first, last):
+            while at < end:
+                if not self.has(messages[at].seq):
+                    self.holes.fill(messages[at].seq, messages[at].seq)
+                    self._add(messages[at])
+                at += 1
+        else:
+            self.holes.fill(first, last)
+            while at < end:
+                self._add(messages[at])
+                at += 1
+        if self._early.recorded:
+            self._note_purged()
+
+    def _add(self, message: Message) -> None:
+        """Keep a message that was missing; if it cannot be kept it is missing again."""
         verdict = self._early.insert(message)
+        if verdict is not _FULL:
+            return
+        self.overflowed = max(self.overflowed, message.seq)
+        # The nearest ones matter most: without them nothing is ever handed on.
+        farthest = self._early.newest()
+        if farthest is not None and farthest.seq > message.seq:
+            self.overflowed = max(self.overflowed, farthest.seq)
+            self._early.drop_newest()
+            self._missing_again(farthest.seq)
+            verdict = self._early.insert(message)
         if verdict is _FULL:
-            self.overflowed = max(self.overflowed, message.seq)
-        if verdict is _FULL and self._early.held > 0:
-            # The nearest ones matter most: without them nothing is ever handed on.
-            farthest = self._early.newest()
-            if farthest is not None and farthest.seq > message.seq:
-                self.overflowed = max(self.overflowed, farthest.seq)
-                self._early.drop_newest()
-                verdict = self._early.insert(message)
-        self._note_purged()
-        return verdict is _STORED
+            self._missing_again(message.seq)
+
+    def _missing_again(self, seq: i64) -> None:
+        if not self._own and seq >= self.next and not self.holes.has(seq):
+            self.holes.add(seq, seq)
 
     def covers_released(self) -> None:
         """The guard allows more covers: purge what they replace."""
@@ -134,10 +167,9 @@ class Inbound:
         return self._early.get(self.source, self.next) if self._early.held > 0 else None
 
     def handed_on(self) -> None:
-        """The next message was handed on."""
+        """What waited here and comes before `next` was handed on."""
         if self._early.held > 0:
-            self._early.release(self.source, self.next)
-        self.next += 1
+            self._early.release(self.source, self.next - 1)
 
     def pass_covered(self) -> tuple[Source, int] | None:
         """If the next message is covered, pass over it and say by what."""
@@ -152,18 +184,16 @@ class Inbound:
     def jump(self, next_seq: i64) -> None:
         """Begin at `next_seq`: what came before is none of this member's business."""
         assert next_seq > self.next
-        self._early.release(self.source, next_seq - 1)
-        for seq in [seq for seq in self._covered if seq < next_seq]:
-            del self._covered[seq]
         self.next = next_seq
         self.taken = next_seq - 1
-        self.heard_of(next_seq - 1)
+        self.advanced()
 
     def cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:
         """Somebody who knows says that this message is covered. Says whether that is news."""
         if self.has(seq):
             return False
         self.heard_of(seq)
+        self.holes.fill(seq, seq)
         return self._note_cover(seq, by_source, by_seq)
 
     def _note_cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:
@@ -173,7 +203,9 @@ class Inbound:
         if len(self._covered) >= self._covered_max:
             farthest = max(self._covered)
             if farthest < seq:
+                self._missing_again(seq)
                 return False
             del self._covered[farthest]
+            self._missing_again(farthest)
         self._covered[int(seq)] = (by_source, int(by_seq))
         return True

@@ -1,9 +1,8 @@
-"""Repair: what is missing goes in, requests for it come out (SRM §5.3, receiver-initiated).
+"""Repair: what is missing of a source goes in, ranges to ask for come out (SRM §5.3).
 
 A request waits for a random back-off, so that one receiver's request, which all hear, silences the
-others (RFC 5401). How many messages may be asked for and not yet here is bounded by a window that
-grows and shrinks as TCP's does. What does not come is asked for again, later each time, and of
-another member. Knows nothing of payloads, buffers or votes.
+others (RFC 5401). What does not come is asked for again, later each time. How many requests may be
+under way, and whom to ask, is for `asking` to say. Knows nothing of payloads, buffers or votes.
 """
 
 from typing import Final, final
@@ -11,158 +10,149 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import RandomStream
+from semcast.protocol.asking import NOBODY
+from semcast.protocol.holes import Holes
 
-_RTO_MAX_NS: Final = 1_000_000_000
+_PATIENCE_MAX_NS: Final = 1_000_000_000
 # Doublings of the time to wait, up to the longest: else answers that take longer than any wait
 # fill the links with copies of themselves.
 _BACKOFFS_MAX: Final = 24
 
 
 @final
-class RequestWindow:
-    """How many requests may be under way, how long to wait for one: as TCP's (RFC 5681, 6298)."""
+class Want:
+    """A range of missing messages that is asked for as one: about what a datagram carries."""
 
-    def __init__(self, rto_first_ns: i64, size_max: i64) -> None:
-        self._size_max: Final[i64] = size_max
-        self.size: i64 = 4
-        self._threshold: i64 = size_max
-        self._acknowledged: i64 = 0
-        self._smoothed_ns: i64 = 0
-        self._varying_ns: i64 = 0
-        self._rto_min_ns: Final[i64] = rto_first_ns // 2
-        self.rto_ns: i64 = rto_first_ns
-        self._shrunk_ns: i64 = -1
-
-    def on_arrival(self, waited_ns: i64, first_try: bool) -> None:
-        """A message that was asked for is here, so long after it was first asked for."""
-        if first_try:
-            # Karn: only a message asked for once tells how long it takes.
-            self._measure(waited_ns)
-        if self.size < self._threshold:
-            self.size += 1
-        else:
-            self._acknowledged += 1
-            if self._acknowledged >= self.size:
-                self._acknowledged = 0
-                self.size += 1
-        if self.size > self._size_max:
-            self.size = self._size_max
-
-    def on_timeout(self, now_ns: i64) -> None:
-        """A message that was asked for did not come; once per round trip that means congestion."""
-        if self._shrunk_ns >= 0 and now_ns - self._shrunk_ns < self.rto_ns:
-            return
-        self._shrunk_ns = now_ns
-        self._threshold = max(self.size // 2, 2)
-        self.size = 1
-        self._acknowledged = 0
-
-    def _measure(self, waited_ns: i64) -> None:
-        if self._smoothed_ns == 0:
-            self._smoothed_ns = waited_ns
-            self._varying_ns = waited_ns // 2
-        else:
-            error = waited_ns - self._smoothed_ns
-            self._smoothed_ns += error // 8
-            if error < 0:
-                error = -error
-            self._varying_ns += (error - self._varying_ns) // 4
-        rto = self._smoothed_ns + 4 * self._varying_ns
-        self.rto_ns = min(max(rto, self._rto_min_ns), _RTO_MAX_NS)
-
-
-@final
-class _Want:
-    """One missing message of a source."""
-
-    def __init__(self, due_ns: i64) -> None:
+    def __init__(self, first: i64, last: i64, due_ns: i64) -> None:
+        self.first = first
+        self.last = last
         # When to ask (again).
         self.due_ns = due_ns
-        # When it was first asked for.
+        # When it was first asked for, when last, how often, and whom.
+        self.first_asked_ns: i64 = 0
         self.asked_ns: i64 = 0
         self.tries: i64 = 0
+        self.target = NOBODY
+
+    def rest(self, first: i64) -> "Want":
+        """The part from `first` on, as a want of its own."""
+        rest = Want(first, self.last, self.due_ns)
+        rest.first_asked_ns = self.first_asked_ns
+        rest.asked_ns = self.asked_ns
+        rest.tries = self.tries
+        rest.target = self.target
+        return rest
 
 
 @final
 class Repair:
     """What is missing of one source, and when to ask for it."""
 
-    def __init__(self, window: RequestWindow, delay_ns: i64, random: RandomStream) -> None:
-        self._window: Final = window
+    def __init__(self, delay_ns: i64, random: RandomStream) -> None:
         self._delay_ns: Final[i64] = delay_ns
         self._random: Final = random
-        # INV-WANTS: no more than the request window allows, each missing when last looked at.
-        self._wants: Final[dict[int, _Want]] = {}
+        # INV-WANTS: in order, apart from each other; each was missing when last looked at.
+        self._wants: list[Want] = []
         self._due_ns: i64 = -1
 
     def __len__(self) -> int:
         return len(self._wants)
 
-    def want(self, missing: list[int], now_ns: i64) -> None:
-        """These are missing, nearest first; as many as the window allows are asked for soon."""
-        for seq in missing:
-            if seq in self._wants:
-                continue
-            if len(self._wants) >= self._window.size:
-                break
-            due = now_ns + self._random.randrange(self._delay_ns)
-            self._wants[seq] = _Want(due)
-            if self._due_ns < 0 or due < self._due_ns:
-                self._due_ns = due
+    def want(self, holes: Holes, end: i64, run: i64, most: i64, now_ns: i64) -> None:
+        """Ask soon for the nearest of what is missing, up to `end`: in ranges of at most `run`
+        messages, and no more of them than `most` altogether.
+        """
+        wants = self._wants
+        at: i64 = 0
+        hole: i64 = 0
+        while len(wants) < most and hole < len(holes):
+            first, last = holes.range_at(hole)
+            hole += 1
+            last = min(last, end)
+            seq: i64 = first
+            while seq <= last and len(wants) < most:
+                while at < len(wants) and wants[at].last < seq:
+                    at += 1
+                if at < len(wants) and wants[at].first <= seq:
+                    seq = wants[at].last + 1
+                    continue
+                until: i64 = min(last, seq + run - 1)
+                if at < len(wants):
+                    until = min(until, wants[at].first - 1)
+                wants.insert(at, Want(seq, until, self._soon(now_ns)))
+                seq = until + 1
 
-    def arrived(self, seq: i64, now_ns: i64) -> None:
-        """Message `seq` is no longer missing: it came, or is covered."""
-        want = self._wants.pop(int(seq), None)
-        if want is not None and want.tries > 0:
-            self._window.on_arrival(now_ns - want.asked_ns, want.tries == 1)
+    def _soon(self, now_ns: i64) -> i64:
+        due: i64 = now_ns + self._random.randrange(self._delay_ns)
+        if self._due_ns < 0 or due < self._due_ns:
+            self._due_ns = due
+        return due
 
-    def passed(self, next_seq: i64) -> None:
-        """Everything before `next_seq` was dealt with some other way."""
-        for seq in [seq for seq in self._wants if seq < next_seq]:
-            del self._wants[seq]
+    def arrived(self, first: i64, last: i64) -> list[Want]:
+        """None of these is missing any more: they came, or are covered. Says which requests that
+        had been made are thereby answered as a whole.
+        """
+        wants = self._wants
+        answered: list[Want] = []
+        if not wants or first > wants[-1].last or last < wants[0].first:
+            return answered
+        kept: list[Want] = []
+        for want in wants:
+            if want.last < first or want.first > last:
+                kept.append(want)
+            elif want.first < first:
+                if want.last > last:
+                    kept.append(want)
+                    kept.append(want.rest(last + 1))
+                else:
+                    kept.append(want)
+                want.last = first - 1
+            elif want.last > last:
+                want.first = last + 1
+                kept.append(want)
+            elif want.tries > 0:
+                answered.append(want)
+        self._wants = kept
+        return answered
 
-    def asked_by_another(self, first: i64, last: i64, now_ns: i64) -> None:
+    def passed(self, next_seq: i64) -> list[Want]:
+        """Everything before `next_seq` was dealt with; says what was answered, as `arrived`."""
+        if not self._wants or self._wants[0].first >= next_seq:
+            return []
+        return self.arrived(self._wants[0].first, next_seq - 1)
+
+    def asked_by_another(self, first: i64, last: i64, rto_ns: i64, now_ns: i64) -> None:
         """Somebody else asked for these: wait for the answer instead of asking too."""
-        for seq, want in self._wants.items():
-            if first <= seq <= last and want.due_ns >= now_ns - self._delay_ns:
-                want.due_ns = now_ns + self._window.rto_ns + self._random.randrange(self._delay_ns)
+        for want in self._wants:
+            if (
+                first <= want.first
+                and want.last <= last
+                and want.due_ns >= now_ns - self._delay_ns
+            ):
+                want.due_ns = now_ns + rto_ns + self._random.randrange(self._delay_ns)
 
     def next_deadline_ns(self) -> i64:
         """When to look again, or -1."""
         return self._due_ns if self._wants else -1
 
-    def due(self, now_ns: i64) -> tuple[list[int], int]:
-        """What to ask for now, in order, and how often it was asked for before at the most."""
-        if not self._wants:
-            self._due_ns = -1
-            return [], 0
-        asked = []
-        tries = 0
+    def due(self, now_ns: i64) -> list[Want]:
+        """What to ask for now; whoever asks says so with `asked`, and then `look_again`."""
+        return [want for want in self._wants if want.due_ns <= now_ns]
+
+    def asked(self, want: Want, target: int, rto_ns: i64, now_ns: i64) -> None:
+        """This was asked for, of that member; or of nobody, if nobody can be asked now."""
+        patience = min(rto_ns << min(want.tries, _BACKOFFS_MAX), _PATIENCE_MAX_NS)
+        want.due_ns = now_ns + patience + self._random.randrange(self._delay_ns)
+        if want.tries == 0:
+            want.first_asked_ns = now_ns
+        want.asked_ns = now_ns
+        want.tries += 1
+        want.target = target
+
+    def look_again(self) -> None:
+        """Find out when something is due next."""
         soonest: i64 = -1
-        for seq, want in self._wants.items():
-            if want.due_ns <= now_ns:
-                if want.tries > 0:
-                    self._window.on_timeout(now_ns)
-                tries = max(tries, int(want.tries))
-                patience = self._window.rto_ns << min(want.tries, _BACKOFFS_MAX)
-                want.due_ns = now_ns + min(patience, _RTO_MAX_NS)
-                want.due_ns += self._random.randrange(self._delay_ns)
-                if want.tries == 0:
-                    want.asked_ns = now_ns
-                want.tries += 1
-                asked.append(seq)
+        for want in self._wants:
             if soonest < 0 or want.due_ns < soonest:
                 soonest = want.due_ns
         self._due_ns = soonest
-        return sorted(asked), tries
-
-
-def ranges_of(seqs: list[int]) -> list[tuple[int, int]]:
-    """Increasing numbers as ranges, both ends included: [1, 2, 5] gives [(1, 2), (5, 5)]."""
-    found: list[tuple[int, int]] = []
-    for seq in seqs:
-        if found and found[-1][1] == seq - 1:
-            found[-1] = (found[-1][0], seq)
-        else:
-            found.append((seq, seq))
-    return found

@@ -8,14 +8,15 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import RandomStream, Source
+from semcast.ids import Source
 from semcast.protocol.answers import Answers
+from semcast.protocol.asking import NOBODY, Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
-from semcast.protocol.repair import Repair, ranges_of
+from semcast.protocol.repair import Repair
 from semcast.protocol.sender import Sender
 from semcast.protocol.streams import Streams
 from semcast.protocol.voting import Voting
@@ -32,25 +33,22 @@ class Requests:
         sender: Sender,
         retained: PurgingBuffer,
         answers: Answers,
+        asking: Asking,
         streams: Streams,
         voting: Voting,
-        incarnations: dict[int, int],
         outbox: Outbox,
-        random: RandomStream,
         observer: Observer | None,
         figures: Figures,
     ) -> None:
-        """`incarnations`: by sender id, the newest life that was heard of."""
         self._config: Final = config
         self._sender: Final = sender
         self._me: Final = sender.source
         self._retained: Final = retained
         self._answers: Final = answers
+        self._asking: Final = asking
         self._streams: Final = streams
         self._voting: Final = voting
-        self._incarnations: Final = incarnations
         self._outbox: Final = outbox
-        self._random: Final = random
         self._observer: Final = observer
         self._figures: Final = figures
 
@@ -71,43 +69,46 @@ class Requests:
 
     def _ask(self, source: Source, repair: Repair, now_ns: i64) -> None:
         inbound = self._streams.inbounds[source]
-        seqs, tries = repair.due(now_ns)
-        seqs = [seq for seq in seqs if not inbound.has(seq)]
-        target = self._target(source, tries)
-        if target < 0:
-            return
-        # What was dropped here for lack of room is nobody else's loss: the answer need not be
-        # multicast.
-        for private in (False, True):
-            ranges = ranges_of([s for s in seqs if (s <= inbound.overflowed) == private])
+        alive, others = self._streams.alive(source), self._voting.others
+        due = repair.due(now_ns)
+        for want in due:
+            if want.tries > 0:
+                self._asking.timed_out(want.target, want.asked_ns, now_ns)
+        # Whom, and whether the answer is for this member alone: what was dropped here for lack of
+        # room is nobody else's loss, so that the answer need not be multicast.
+        asked: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+        for want in due:
+            target = self._asking.target(source, want.last, want.tries, alive, others)
+            repair.asked(want, target, self._asking.rto_ns(target), now_ns)
+            if target != NOBODY:
+                private = want.last <= inbound.overflowed
+                ranges = asked.setdefault((target, private), [])
+                ranges.append((int(want.first), int(want.last)))
+        repair.look_again()
+        for (target, private), ranges in asked.items():
             for at in range(0, len(ranges), ROWS_MAX):
                 some = ranges[at : at + ROWS_MAX]
                 self._outbox.nak(EVERYBODY, Nak(source, target, private, some))
                 self._figures.naks_sent += 1
-        if self._observer is not None:
-            for seq in seqs:
-                self._observer.progress("nak", source, seq, None, 0)
-        repair.want(inbound.missing(self._streams.window.size), now_ns)
+            if self._observer is not None:
+                self._tell_asked(source, ranges)
+        if asked:
+            self._streams.want(inbound, now_ns)
 
-    def _target(self, source: Source, tries: int) -> int:
-        """Whom to ask: first the sender itself; then, in S-RM, anybody else may have it."""
-        sender, others = int(source.sender), self._voting.others
-        # Somebody who was never heard itself, but only heard of, is taken to be in that life.
-        life = self._incarnations.get(sender, source.incarnation)
-        alive = sender in others and life == source.incarnation
-        if alive and (tries == 0 or not self._config.group_reliable):
-            return sender
-        if not self._config.group_reliable or not others:
-            return -1
-        return others[self._random.randrange(len(others))]
+    def _tell_asked(self, source: Source, ranges: list[tuple[int, int]]) -> None:
+        assert self._observer is not None
+        for first, last in ranges:
+            for seq in range(first, last + 1):
+                self._observer.progress("nak", source, seq, None, 0)
 
     def on_nak(self, nak: Nak, asker: Source, now_ns: i64) -> None:
         """Somebody asks; if not me, then what it asks for is on its way to me too."""
         if nak.target != self._me.sender:
             repair = self._streams.repairs.get(nak.source)
             if repair is not None:
+                rto_ns = self._asking.rto_ns(int(nak.target))
                 for first, last in nak.ranges:
-                    repair.asked_by_another(first, last, now_ns)
+                    repair.asked_by_another(first, last, rto_ns, now_ns)
             return
         self._figures.naks_received += 1
         covers: list[tuple[int, Source, int]] = []

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from semcast.ids import RandomStream, Source
 from semcast.protocol.answers import Answers
+from semcast.protocol.asking import Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.guard import SafeUpTo
@@ -20,7 +21,7 @@ from semcast.protocol.join_gate import JoinGate
 from semcast.protocol.observer import Observer
 from semcast.protocol.purged import Purged
 from semcast.protocol.receiver import Inbound
-from semcast.protocol.repair import Repair, RequestWindow
+from semcast.protocol.repair import Repair, Want
 from semcast.protocol.stability.gossip import page_of
 from semcast.protocol.verdict import Verdict
 from semcast.protocol.voting import Voting
@@ -44,12 +45,14 @@ class Streams:
         retained: PurgingBuffer,
         guard: SafeUpTo | None,
         answers: Answers,
+        asking: Asking,
         gate: JoinGate,
         voting: Voting,
+        incarnations: dict[int, int],
         random: RandomStream,
         observer: Observer | None,
     ) -> None:
-        """`index`: by sender id, which member it is."""
+        """`index`: by sender id, which member it is. `incarnations`: likewise, its newest life."""
         self._config: Final = config
         self._me: Final = me
         self._index: Final = index
@@ -58,6 +61,8 @@ class Streams:
         self._retained: Final = retained
         self._guard: Final = guard
         self._answers: Final = answers
+        self._asking: Final = asking
+        self._incarnations: Final = incarnations
         self._gate: Final = gate
         self._voting: Final = voting
         self._random: Final = random
@@ -68,7 +73,6 @@ class Streams:
         # because something is missing; and perhaps some that have gone on since.
         self._stalled: Final[dict[Source, Inbound]] = {}
         self.repairs: Final[dict[Source, Repair]] = {}
-        self.window: Final = RequestWindow(4 * config.nak_delay_ns, config.window_messages)
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
             self.inbounds[me] = Inbound(me, config, None, keep=False, own=True)
@@ -83,7 +87,7 @@ class Streams:
             if inbound is None:
                 at += 1
                 continue
-            run = self._accept_run(inbound, messages, at) if inbound.waiting == 0 else 0
+            run = self._accept_run(inbound, messages, at)
             if run > 0:
                 at += run
                 inbound.transit.arrived(messages[at - 1].sent_ns, now_ns)
@@ -91,13 +95,7 @@ class Streams:
                 if inbound.newest < inbound.next:
                     continue
             else:
-                message = messages[at]
-                at += 1
-                inbound.transit.arrived(message.sent_ns, now_ns)
-                inbound.add(message)
-                self._note_early_purges(inbound)
-                if inbound.has(message.seq):
-                    self._repair(inbound).arrived(message.seq, now_ns)
+                at = self._add_run(inbound, messages, at, now_ns)
             self._hand_on(inbound, now_ns)
 
     def _accept_run(self, inbound: Inbound, messages: list[Message], at: i64) -> i64:
@@ -115,8 +113,35 @@ class Streams:
             inbound.next += 1
             at += 1
             self._voting.count_bytes(len(message.body))
-        inbound.heard_of(inbound.next - 1)
+        if at > first:
+            inbound.came(at - first)
+            inbound.advanced()
         return at - first
+
+    def _add_run(self, inbound: Inbound, messages: list[Message], at: i64, now_ns: i64) -> i64:
+        """Keep messages in a row that cannot be handed on yet; says where they end."""
+        first = at
+        source = inbound.source
+        at += 1
+        while (
+            at < len(messages)
+            and messages[at].source is source
+            and messages[at].seq == messages[at - 1].seq + 1
+        ):
+            at += 1
+        inbound.came(at - first)
+        inbound.transit.arrived(messages[at - 1].sent_ns, now_ns)
+        inbound.add_run(messages, first, at)
+        self._note_early_purges(inbound)
+        repair = self.repairs.get(source)
+        if repair is not None and len(repair) > 0:
+            self._answered(repair.arrived(messages[first].seq, messages[at - 1].seq), now_ns)
+        return at
+
+    def _answered(self, wants: list[Want], now_ns: i64) -> None:
+        for want in wants:
+            waited_ns = now_ns - want.first_asked_ns
+            self._asking.answered(want.target, waited_ns, want.tries == 1, now_ns)
 
     def _hand_on(self, inbound: Inbound, now_ns: i64) -> None:
         """Hand on what is in order and has room; ask for what is missing."""
@@ -131,18 +156,32 @@ class Streams:
             message = inbound.head()
             if message is None or not self._accept(message, inbound.keep):
                 break
-            inbound.handed_on()
+            inbound.next += 1
         if inbound.next != before:
+            inbound.handed_on()
             self._advanced(inbound, inbound.next - 1, now_ns)
         # A message that is here and finds no room is not missing; with it, room is all that lacks.
         if inbound.newest < inbound.next:
             self._stalled.pop(inbound.source, None)
             return
         self._stalled[inbound.source] = inbound
-        if inbound.head() is None:
-            repair = self._repair(inbound)
-            if len(repair) < self.window.size:
-                repair.want(inbound.missing(self.window.size), now_ns)
+        if len(inbound.holes) > 0 and inbound.head() is None:
+            self.want(inbound, now_ns)
+
+    def want(self, inbound: Inbound, now_ns: i64) -> None:
+        """Ask soon for what is missing, as far as whoever is asked can take it."""
+        repair = self._repair(inbound)
+        source, others = inbound.source, self._voting.others
+        most = self._asking.size(source, self.alive(source), others)
+        if len(repair) < most:
+            repair.want(inbound.holes, inbound.end, inbound.run, most, now_ns)
+
+    def alive(self, source: Source) -> bool:
+        """Whether the sender is in that life still, as far as is known."""
+        sender = int(source.sender)
+        # Somebody who was never heard itself, but only heard of, is taken to be in that life.
+        life = self._incarnations.get(sender, source.incarnation)
+        return sender in self._voting.others and life == source.incarnation
 
     def _accept(self, message: Message, keep: bool) -> bool:
         """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
@@ -165,7 +204,7 @@ class Streams:
     def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
         repair = self.repairs.get(inbound.source)
         if repair is not None:
-            repair.passed(inbound.next)
+            self._answered(repair.passed(inbound.next), now_ns)
         if inbound.source != self._me:
             self._voting.has(inbound.source, seq, now_ns)
 
@@ -188,7 +227,7 @@ class Streams:
             return
         for seq, by_source, by_seq in covered.covers:
             if inbound.cover(seq, by_source, by_seq):
-                self._repair(inbound).arrived(seq, now_ns)
+                self._answered(self._repair(inbound).arrived(seq, seq), now_ns)
                 self._answers.note_cover(covered.source, seq, by_source, by_seq)
         self._hand_on(inbound, now_ns)
 
@@ -312,7 +351,7 @@ class Streams:
     def _repair(self, inbound: Inbound) -> Repair:
         repair = self.repairs.get(inbound.source)
         if repair is None:
-            repair = Repair(self.window, self._config.nak_delay_ns, self._random)
+            repair = Repair(self._config.nak_delay_ns, self._random)
             self.repairs[inbound.source] = repair
         return repair
 
