@@ -196,9 +196,7 @@ def _run(cell: Cell, entry: Entry, seconds: float) -> None:
     case: Case = throughput(64, seconds, cell.receivers)
     _lose(cell.loss_percent)
     try:
-        facts = Trial(
-            str(environment.PYTHON), entry.module, entry.peer, entry.variant, case
-        ).run()
+        facts = Trial(str(environment.PYTHON), entry.module, entry.peer, entry.variant, case).run()
         cell.rounds.append(figures(case, facts))
     except (TrialError, UnavailableError) as error:
         cell.failures.append(str(error))

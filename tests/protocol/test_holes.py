@@ -36,5 +36,6 @@ def test_ranges_hold_what_a_set_of_numbers_would(
         assert [holes.has(seq) for seq in range(60)] == [seq in naive for seq in range(60)]
     last = first + length
     assert holes.has_all(first, last) == (set(range(first, last + 1)) <= naive)
+    assert holes.has_any(first, last) == bool(set(range(first, last + 1)) & naive)
     for at, (begin, end) in enumerate(holes.ranges()):
         assert holes.range_at(at) == (begin, end)

@@ -169,7 +169,5 @@ def test_wants_are_the_nearest_of_what_is_missing_and_nothing_else(
             repair.arrived(first, first + more)
             naive -= some
         repair.want(holes, FAR, run, 1000, 0)
-        wanted = [
-            seq for one in repair.due(FAR) for seq in range(one.first, one.last + 1)
-        ]
+        wanted = [seq for one in repair.due(FAR) for seq in range(one.first, one.last + 1)]
         assert wanted == sorted(naive)

@@ -146,7 +146,9 @@ def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
         | st.just(1 << (voters_max * 8 - 1))
     )
     row = st.builds(Progress, SOURCES_ANY, COUNTS, COUNTS, COUNTS)
-    return st.builds(Vector, st.booleans(), COUNTS, voters, st.lists(row, max_size=rows))
+    some = COUNTS, voters, st.lists(row, max_size=rows)
+    stability = st.builds(Vector, st.just(False), *some, st.booleans())
+    return stability | st.builds(Vector, st.just(True), *some)
 
 
 def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:

@@ -45,6 +45,12 @@ class Holes:
         at = bisect_left(self._lasts, first)
         return self._firsts[at] <= first and last <= self._lasts[at]
 
+    def has_any(self, first: i64, last: i64) -> bool:
+        """Whether any of these is missing."""
+        if not self._firsts or first > self._lasts[-1] or last < self._firsts[0]:
+            return False
+        return self._firsts[bisect_left(self._lasts, first)] <= last
+
     def add(self, first: i64, last: i64) -> None:
         """These are missing from now on; none of them was before."""
         firsts, lasts = self._firsts, self._lasts

@@ -194,11 +194,12 @@ class Member:
                 self._figures.blocked(now_ns)
                 if self._observer is not None:
                     self._observer.progress("block", self.me, int(self._sender.seq), None, 0)
-            self._voting.tell_soon(now_ns)
+            self._voting.no_room(now_ns)
             raise
         if self._blocked:
             self._blocked = False
             self._figures.unblocked(now_ns)
+            self._voting.room()
             if self._observer is not None:
                 self._observer.progress("unblock", self.me, int(message.seq), None, 0)
         if self._observer is not None:
@@ -281,6 +282,8 @@ class Member:
         purged, so take no more than the network does.
         """
         if self._sender.unsent:
+            # What others asked for is older than what is new, and they wait for it.
+            self._outbox.close()
             self._pack(now_ns, data_max)
         rounds = self._voting.rounds
         if rounds is not None:
@@ -309,7 +312,7 @@ class Member:
         self._requests.on_timer(now_ns)
         gossiping, rounds = self._voting.gossiping, self._voting.rounds
         if gossiping is not None:
-            if now_ns >= gossiping.telling.next_ns:
+            if now_ns >= gossiping.telling.due_ns():
                 self._gossip(gossiping, now_ns)
         elif rounds is not None:
             self._voting.wake_ns = NEVER
@@ -382,6 +385,8 @@ class Member:
                 # Whoever tells has voted in the round, so it has no less than the lowest.
                 self._asking.has(int(teller.sender), row.source, row.lowest)
         self._streams.agreed(tracker.on_vector(vector), vector.safety, now_ns)
+        if vector.waits:
+            self._voting.somebody_waits(now_ns)
         if not vector.safety:
             self._voting.tell_soon(now_ns)
         if vector.rows and not vector.safety:
@@ -393,7 +398,9 @@ class Member:
         gossiping.telling.begin()
         self._streams.agreed(gossiping.stability.on_period(), False, now_ns)
         self._streams.agreed(gossiping.safety.on_period(), True, now_ns)
-        self._voting.gossip(gossiping, not self._safety_rests(), self._outbox, now_ns)
+        self._voting.gossip(
+            gossiping, not self._safety_rests(), self._blocked, self._outbox, now_ns
+        )
 
     def _safety_rests(self) -> bool:
         """Whether it does not matter now what is safe: little is kept that could be purged."""

@@ -44,6 +44,12 @@ class Outbox:
 
     def take(self) -> list[Outgoing]:
         """All datagrams; the outbox is then empty."""
+        self.close()
+        ready, self._ready = self._ready, []
+        return ready
+
+    def close(self) -> None:
+        """What is there goes into datagrams of its own, before whatever comes later."""
         if self._waiting:
             for to in self._waiting:
                 self._flush(to, self._writers[to])
@@ -51,8 +57,6 @@ class Outbox:
                     # A large group has many others, and each is rarely written to.
                     del self._writers[to]
             self._waiting.clear()
-        ready, self._ready = self._ready, []
-        return ready
 
     def datagram(self, to: int, frames: bytes) -> None:
         """Frames that fill a datagram by themselves."""

@@ -115,6 +115,8 @@ class Inbound:
         first, last = messages[at].seq, messages[end - 1].seq
         known = first <= self.newest
         self.heard_of(last)
+        if known and not self.holes.has_any(first, last):
+            return  # all of them were here before
         if known and not self.holes.has_all(first, last):
             while at < end:
                 if not self.has(messages[at].seq):

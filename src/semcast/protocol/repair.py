@@ -124,11 +124,7 @@ class Repair:
     def asked_by_another(self, first: i64, last: i64, rto_ns: i64, now_ns: i64) -> None:
         """Somebody else asked for these: wait for the answer instead of asking too."""
         for want in self._wants:
-            if (
-                first <= want.first
-                and want.last <= last
-                and want.due_ns >= now_ns - self._delay_ns
-            ):
+            if first <= want.first and want.last <= last and want.due_ns >= now_ns - self._delay_ns:
                 want.due_ns = now_ns + rto_ns + self._random.randrange(self._delay_ns)
 
     def next_deadline_ns(self) -> i64:
@@ -140,7 +136,7 @@ class Repair:
         return [want for want in self._wants if want.due_ns <= now_ns]
 
     def asked(self, want: Want, target: int, rto_ns: i64, now_ns: i64) -> None:
-        """This was asked for, of that member; or of nobody, if nobody can be asked now."""
+        """A want was asked for, of that member; or of nobody, if nobody can be asked now."""
         patience = min(rto_ns << min(want.tries, _BACKOFFS_MAX), _PATIENCE_MAX_NS)
         want.due_ns = now_ns + patience + self._random.randrange(self._delay_ns)
         if want.tries == 0:

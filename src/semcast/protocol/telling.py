@@ -12,6 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import SEQ_MAX
 from semcast.protocol.config import MemberConfig
 
 # A group at rest gossips ever less often, down to this many periods apart.
@@ -21,6 +22,7 @@ _TOLD_PER_WINDOW: Final = 8
 # Those who have told lately tell again with others only if so large a part has come of what would
 # make them tell without delay.
 _WORTH_TELLING_PART: Final = 4
+_NEVER: Final = SEQ_MAX
 
 
 @final
@@ -42,6 +44,29 @@ class Telling:
         self.untold_max: Final[i64] = config.gossip_messages
         self._rest_periods: i64 = 1
         self._told_ns: i64 = 0
+        # While this member has no room, others are told again so soon, each time later: a vote may
+        # have been lost, and nobody would know.
+        self._wait_first_ns: Final[i64] = min(config.nak_delay_ns, config.gossip_period_ns)
+        self._wait_ns: i64 = self._wait_first_ns
+        self._waits_until_ns: i64 = _NEVER
+
+    def due_ns(self) -> i64:
+        """When others are to be told."""
+        return min(self.next_ns, self._waits_until_ns)
+
+    def no_room(self, now_ns: i64) -> None:
+        """There is no room to send until votes come."""
+        if self._waits_until_ns == _NEVER:
+            self._wait_ns = self._wait_first_ns
+            self._waits_until_ns = max(now_ns, self._told_ns) + self._wait_ns
+
+    def room(self) -> None:
+        """It can send again."""
+        self._waits_until_ns = _NEVER
+
+    def somebody_waits(self, now_ns: i64) -> None:
+        """Somebody has no room, and may not have heard what it was told: tell it again."""
+        self.next_ns = min(self.next_ns, max(now_ns, self._told_ns + self._wait_first_ns))
 
     def news(self, more: i64, now_ns: i64) -> None:
         """So many more messages have come."""
@@ -86,3 +111,6 @@ class Telling:
         self._told_ns = now_ns
         self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
         self.next_ns = self._put_off_ns = now_ns + self._rest_periods * self._period_ns
+        if self._waits_until_ns != _NEVER:
+            self._wait_ns = min(2 * self._wait_ns, self._period_ns)
+            self._waits_until_ns = now_ns + self._wait_ns

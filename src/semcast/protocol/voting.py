@@ -83,10 +83,37 @@ class Voting:
         elif self.gossiping is not None and len(self.others) <= self._config.gossip_fanout:
             self.gossiping.telling.somebody_tells(now_ns)
 
-    def gossip(self, gossiping: Gossiping, safety: bool, outbox: Outbox, now_ns: i64) -> None:
+    def no_room(self, now_ns: i64) -> None:
+        """There is no room to send until votes come."""
+        self.tell_soon(now_ns)
+        if self.gossiping is not None and self._on_demand:
+            self.gossiping.telling.no_room(now_ns)
+
+    def room(self) -> None:
+        """It can send again."""
+        if self.gossiping is not None:
+            self.gossiping.telling.room()
+
+    def somebody_waits(self, now_ns: i64) -> None:
+        """Somebody cannot send before it gets votes; ours may have been lost."""
+        if self.gossiping is not None and self._on_demand:
+            self.gossiping.telling.somebody_waits(now_ns)
+
+    @property
+    def _on_demand(self) -> bool:
+        """Whether others are told when that helps, not only when a period is over: in a group that
+        is small enough for everybody to hear it.
+        """
+        return self._config.gossip_messages > 0 and len(self.others) <= self._config.gossip_fanout
+
+    def gossip(
+        self, gossiping: Gossiping, safety: bool, waits: bool, outbox: Outbox, now_ns: i64
+    ) -> None:
         """Tell a few others who has what; less and less often when there is nothing to tell."""
         gossiping.telling.done(gossiping.stability.all_agreed(), now_ns)
         vectors = gossiping.stability.vectors()
+        for vector in vectors:
+            vector.waits = waits
         if safety:
             vectors += gossiping.safety.vectors()
         for to in self._peers():
@@ -106,7 +133,7 @@ class Voting:
     def next_deadline_ns(self) -> i64:
         """When there is something to do without anything having come."""
         if self.gossiping is not None:
-            return self.gossiping.telling.next_ns
+            return self.gossiping.telling.due_ns()
         assert self.rounds is not None
         rounds_ns: i64 = self.rounds.next_deadline_ns()
         return min(self.wake_ns, rounds_ns, self.rides.next_deadline_ns())

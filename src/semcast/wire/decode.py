@@ -39,6 +39,7 @@ from semcast.wire.frames import (
     TREE,
     TREE_HEAD_BYTES,
     TREE_MEMBERS_MAX,
+    WAITS,
     WHOLE_HEAD_BYTES,
     WORDS_MAX,
     ControlFrame,
@@ -105,7 +106,7 @@ class Decoder:
             elif kind == COVERED:
                 decoded.control.append(self._covered(frames, at, end))
             elif kind in (STABILITY, SAFETY):
-                decoded.control.append(self._vector(frames, at, end, kind == SAFETY))
+                decoded.control.append(self._vector(frames, at, end, kind == SAFETY, flags))
             elif kind == ROUND:
                 decoded.control.append(self._round(frames, at, end, flags))
             elif ECHO <= kind <= TREE:
@@ -212,7 +213,7 @@ class Decoder:
             covers.append((int(_seq(data, row)), by_source, int(_seq(data, row + 24))))
         return Covered(source, covers)
 
-    def _vector(self, data: bytes, at: i64, end: i64, safety: bool) -> Vector:
+    def _vector(self, data: bytes, at: i64, end: i64, safety: bool, flags: i64) -> Vector:
         if end - at < 10:
             raise RemoteProtocolError(f"vector has {end - at} bytes left for its head")
         round_number = read_i64_le(data, at)
@@ -234,7 +235,7 @@ class Decoder:
             )
             for row in _rows(rows_at, end, 40, "vector")
         ]
-        return Vector(safety, round_number, voters, rows)
+        return Vector(safety, round_number, voters, rows, flags & WAITS != 0)
 
     def _round(self, data: bytes, at: i64, end: i64, flags: i64) -> Round:
         if end - at < ROUND_HEAD_BYTES:
@@ -321,6 +322,8 @@ def _check_flags(kind: i64, flags: i64) -> None:
         known = PRIVATE
     elif kind == ROUND:
         known = OF_SAFETY
+    elif kind == STABILITY:
+        known = WAITS
     elif kind == ECHO:
         known = ANSWER
     if DATA <= kind <= TREE and flags & ~known:

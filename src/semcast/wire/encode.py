@@ -34,6 +34,7 @@ from semcast.wire.frames import (
     TIMES,
     TREE,
     TREE_HEAD_BYTES,
+    WAITS,
     Covered,
     Echo,
     Fragment,
@@ -187,7 +188,9 @@ class FrameWriter:
         """Add a round of stability or safety detection."""
         voters = vector.voters.to_bytes((vector.voters.bit_length() + 7) // 8, "little")
         size: i64 = 10 + len(voters) + 40 * len(vector.rows)
-        if not self._open_frame(SAFETY if vector.safety else STABILITY, 0, size):
+        assert not (vector.waits and vector.safety), "whoever waits, waits for stability"
+        flags: i64 = WAITS if vector.waits else 0
+        if not self._open_frame(SAFETY if vector.safety else STABILITY, flags, size):
             return False
         write_i64_le(self._out, vector.round)
         write_i16_le(self._out, _as_i16(len(voters)))

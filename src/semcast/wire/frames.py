@@ -30,9 +30,10 @@ A fragmented message is one such record in another form, cut into pieces:
     flags u8 · key_len u8 · words u8 · 0 u8 · body_len u32 · sent_ns i64 · bitmap words×8 ·
     [rank i64] · body: key, then payload
 
-A NAK has flag PRIVATE when nobody but the asker misses these messages. A ROUND has flag OF_SAFETY
-when f+1 votes are counted and not all. An ECHO has flag ANSWER when it is one: it has the token of
-what it answers. In a TREE the root hangs on itself, and the ring begins there.
+A NAK has flag PRIVATE when nobody but the asker misses these messages. A STABILITY has flag WAITS
+when its sender has no room until it gets votes. A ROUND has flag OF_SAFETY when f+1 votes are
+counted and not all. An ECHO has flag ANSWER when it is one: it has the token of what it answers. In
+a TREE the root hangs on itself, and the ring begins there.
 
 Flags that are not named here are 0. In a frame of known type or in a message, others are refused:
 they would change the meaning of what follows.
@@ -80,6 +81,8 @@ RELAYED: Final = 0x01
 PRIVATE: Final = 0x01
 # Flag of ROUND frames.
 OF_SAFETY: Final = 0x01
+# Flag of STABILITY frames.
+WAITS: Final = 0x01
 # Flag of ECHO frames.
 ANSWER: Final = 0x01
 # Kinds of ROUND frames; the last says that the sender is in another life, whose number is `round`.
@@ -180,9 +183,19 @@ class Vector:
     # Bit i: member i has voted in this round.
     voters: int
     rows: list[Progress]
+    # Whether whoever tells has no room to send until it gets votes.
+    waits: bool
 
-    def __init__(self, safety: bool, round: i64, voters: int, rows: list[Progress]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        safety: bool,
+        round: i64,  # noqa: A002
+        voters: int,
+        rows: list[Progress],
+        waits: bool = False,
+    ) -> None:
         self.safety = safety
+        self.waits = waits
         self.round = round
         self.voters = voters
         self.rows = rows
