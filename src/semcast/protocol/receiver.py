@@ -168,6 +168,10 @@ class Inbound:
         """The next message to hand on, if it is here."""
         return self._early.get(self.source, self.next) if self._early.held > 0 else None
 
+    def early(self, seq: i64) -> Message | None:
+        """A message that waits here for room or for an earlier one."""
+        return self._early.get(self.source, seq) if self._early.held > 0 else None
+
     def handed_on(self) -> None:
         """What waited here and comes before `next` was handed on."""
         if self._early.held > 0:

@@ -14,6 +14,7 @@ from semcast.protocol.asking import NOBODY, Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
+from semcast.protocol.flow import Flight
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
 from semcast.protocol.repair import Repair
@@ -37,6 +38,7 @@ class Requests:
         streams: Streams,
         voting: Voting,
         outbox: Outbox,
+        flight: Flight,
         observer: Observer | None,
         figures: Figures,
     ) -> None:
@@ -49,6 +51,7 @@ class Requests:
         self._streams: Final = streams
         self._voting: Final = voting
         self._outbox: Final = outbox
+        self._flight: Final = flight
         self._observer: Final = observer
         self._figures: Final = figures
 
@@ -114,6 +117,8 @@ class Requests:
         covers: list[tuple[int, Source, int]] = []
         to = int(asker.sender) if nak.private else EVERYBODY
         left = self._config.window_messages
+        if nak.source == self._me and not nak.private:
+            self._flight.asked_for(int(asker.sender), sum(b - a + 1 for a, b in nak.ranges))
         for first, last in nak.ranges:
             for seq in range(first, min(last, first + left - 1) + 1):
                 self._answer(nak.source, seq, to, covers, now_ns)
@@ -131,7 +136,12 @@ class Requests:
         now_ns: i64,
     ) -> None:
         """Send it again, or say what covers it; if neither is known, somebody else may."""
+        inbound = self._streams.inbounds.get(source)
         message = self._retained.get(source, seq)
+        if message is None and inbound is not None:
+            # What waits here for an earlier one may be what others wait for: when a sender has
+            # died, each has other holes, and nobody could go on before all were filled elsewhere.
+            message = inbound.early(seq)
         if message is not None:
             if self._answers.may_resend(source, seq, now_ns):
                 self._outbox.message(to, message)
@@ -139,15 +149,15 @@ class Requests:
                 if self._observer is not None:
                     self._observer.message("retransmit", message, "", None)
             return
-        inbound = self._streams.inbounds.get(source)
+        cover = self._answers.cover(source, seq)
         dealt_with = (
             seq <= self._sender.seq
             if source == self._me
             else (inbound is not None and seq < inbound.next)
         )
-        if not dealt_with or seq <= self._voting.agreed(source, False):
+        if (cover is None and not dealt_with) or seq <= self._voting.agreed(source, False):
             return
         # It was here and is not stable, so it was purged: it is covered.
         # A cover that was forgotten is told as the message itself: covered, by what is not known.
-        by_source, by_seq = self._answers.cover(source, seq) or (source, int(seq))
+        by_source, by_seq = cover or (source, int(seq))
         covers.append((int(seq), by_source, by_seq))
