@@ -28,7 +28,7 @@ from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.covers import CoverLog
 from semcast.protocol.figures import Figures
-from semcast.protocol.flow import Flight, Pacer
+from semcast.protocol.flow import Pacer
 from semcast.protocol.guard import SafeUpTo
 from semcast.protocol.join_gate import JoinGate
 from semcast.protocol.observer import Observer
@@ -101,7 +101,6 @@ class Member:
         self._decoder: Final = Decoder()
         self._outbox: Final = Outbox(me, config.limits)
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
-        self._flight: Final = Flight(config.window_messages, len(members) - 1)
         self._packed_ns: i64 = 0
         self._blocked = False
         self._figures: Final = Figures()
@@ -130,7 +129,6 @@ class Member:
             self._streams,
             self._voting,
             self._outbox,
-            self._flight,
             observer,
             self._figures,
         )
@@ -298,25 +296,15 @@ class Member:
     @property
     def unsent(self) -> bool:
         """Whether messages wait to be sent, and may be sent now."""
-        return (
-            self._sender.unsent
-            and self._sender.packed < self._last_to_send()
-            and (self.config.bandwidth_bytes_s == 0 or self._pacer.ready(self._packed_ns))
+        return self._sender.unsent and (
+            self.config.bandwidth_bytes_s == 0 or self._pacer.ready(self._packed_ns)
         )
-
-    def _last_to_send(self) -> i64:
-        """The last message that may be under way already."""
-        if self._flight.limit >= self.config.window_messages:
-            return self._sender.seq
-        held: i64 = self._retained.held_of(self.me)
-        return self._sender.seq + self._flight.limit - held
 
     def next_deadline_ns(self) -> int:
         """When to call on_timer."""
         soonest = self._requests.next_deadline_ns(self._voting.next_deadline_ns())
-        if self._sender.unsent:
-            held_back = self._sender.packed >= self._last_to_send()
-            soonest = min(soonest, self._flight.next_ns() if held_back else self._pacer.next_ns())
+        if self._sender.unsent and self._pacer.next_ns() < soonest:
+            soonest = self._pacer.next_ns()
         return soonest
 
     def on_timer(self, now_ns: i64) -> None:
@@ -411,13 +399,7 @@ class Member:
         self._streams.agreed(gossiping.stability.on_period(), False, now_ns)
         self._streams.agreed(gossiping.safety.on_period(), True, now_ns)
         self._voting.gossip(
-            gossiping, not self._safety_rests(), self._waits_for_votes(), self._outbox, now_ns
-        )
-
-    def _waits_for_votes(self) -> bool:
-        """Whether what there is to send has no room until others say what they have."""
-        return self._blocked or (
-            self._sender.unsent and self._sender.packed >= self._last_to_send()
+            gossiping, not self._safety_rests(), self._blocked, self._outbox, now_ns
         )
 
     def _safety_rests(self) -> bool:
@@ -472,14 +454,12 @@ class Member:
 
     def _pack(self, now_ns: i64, data_max: i64) -> None:
         self._packed_ns = now_ns
-        self._flight.look(self._sender.packed, now_ns)
-        last = self._last_to_send()
         if self.config.bandwidth_bytes_s == 0:
-            for frames in self._sender.frames_to_send(data_max, last):
+            for frames in self._sender.frames_to_send(data_max):
                 self._outbox.datagram(EVERYBODY, self._voting.rides.board(frames))
         else:
-            while self._sender.packed < min(last, self._sender.seq) and self._pacer.ready(now_ns):
-                for frames in self._sender.frames_to_send(1, last):
+            while self._sender.unsent and self._pacer.ready(now_ns):
+                for frames in self._sender.frames_to_send(1):
                     frames = self._voting.rides.board(frames)
                     self._pacer.spend(len(frames), now_ns)
                     self._outbox.datagram(EVERYBODY, frames)
@@ -487,11 +467,6 @@ class Member:
             self._tell_passed_over()
         # Only what has left: others would ask for what they hear of.
         self._voting.has(self.me, self._sender.packed, now_ns)
-        if last < self._sender.seq and self._sender.packed >= last:
-            # The rest waits for votes, as it would for room.
-            self._voting.no_room(now_ns)
-        elif not self._blocked:
-            self._voting.room()
 
     def _tell_passed_over(self) -> None:
         """What was purged before it was sent is nowhere: say so, before anybody asks for it."""

@@ -14,7 +14,6 @@ from semcast.protocol.asking import NOBODY, Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
-from semcast.protocol.flow import Flight
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
 from semcast.protocol.repair import Repair
@@ -38,7 +37,6 @@ class Requests:
         streams: Streams,
         voting: Voting,
         outbox: Outbox,
-        flight: Flight,
         observer: Observer | None,
         figures: Figures,
     ) -> None:
@@ -51,7 +49,6 @@ class Requests:
         self._streams: Final = streams
         self._voting: Final = voting
         self._outbox: Final = outbox
-        self._flight: Final = flight
         self._observer: Final = observer
         self._figures: Final = figures
 
@@ -117,8 +114,6 @@ class Requests:
         covers: list[tuple[int, Source, int]] = []
         to = int(asker.sender) if nak.private else EVERYBODY
         left = self._config.window_messages
-        if nak.source == self._me and not nak.private:
-            self._flight.asked_for(int(asker.sender), sum(b - a + 1 for a, b in nak.ranges))
         for first, last in nak.ranges:
             for seq in range(first, min(last, first + left - 1) + 1):
                 self._answer(nak.source, seq, to, covers, now_ns)

@@ -97,15 +97,13 @@ class Sender:
         """Whether something was multicast and not yet packed."""
         return self.packed < self.seq
 
-    def frames_to_send(self, datagrams_max: i64 = SEQ_MAX, last: i64 = SEQ_MAX) -> list[bytes]:
-        """The frames of the datagrams that send what was not sent yet, about so many at most, and
-        no message after `last`.
+    def frames_to_send(self, datagrams_max: i64 = SEQ_MAX) -> list[bytes]:
+        """The frames of the datagrams that send what was not sent yet, about so many at most.
 
         A large message is never cut off: its fragments may exceed the number.
         """
         out: list[bytes] = []
-        last = min(last, self.seq)
-        while self.packed < last and len(out) < datagrams_max:
+        while self.packed < self.seq and len(out) < datagrams_max:
             self.packed += 1
             message = self._retained.get(self.source, self.packed)
             if message is None:
