@@ -50,6 +50,8 @@ class Cell:
     variant: str
     rounds: list[Figures] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    # Datagrams that found a receiver's socket full, in all rounds.
+    overflowed: int = 0
 
     def rates(self) -> list[float]:
         return [float(found["delivered_per_s"]) for found in self.rounds]
@@ -91,6 +93,7 @@ class Cell:
             "cpu_s_per_million_median": self.cpu_s,
             "lost_share_max": self.lost,
             "rounds_below_half_of_median": self.stuck,
+            "overflowed_datagrams": self.overflowed,
             "failures": self.failures,
         }
 
@@ -192,9 +195,17 @@ def _command(*words: str) -> None:
         sys.exit(f"bench.loss: `{' '.join(words)}` failed: {done.stderr.strip()}")
 
 
+def _overflowed() -> int:
+    """How many datagrams the sockets of this namespace had no room for, since it was made."""
+    lines = Path("/proc/net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Udp:"))
+    return int(values[names.index("RcvbufErrors")])
+
+
 def _run(cell: Cell, entry: Entry, seconds: float) -> None:
     case: Case = throughput(64, seconds, cell.receivers)
     _lose(cell.loss_percent)
+    before = _overflowed()
     try:
         facts = Trial(str(environment.PYTHON), entry.module, entry.peer, entry.variant, case).run()
         cell.rounds.append(figures(case, facts))
@@ -202,6 +213,7 @@ def _run(cell: Cell, entry: Entry, seconds: float) -> None:
         cell.failures.append(str(error))
     finally:
         _lose(0)
+        cell.overflowed += _overflowed() - before
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -243,7 +255,8 @@ def _loss_table(cells: list[Cell]) -> Table:
 
 def _spread_table(cells: Iterable[Cell]) -> Table:
     table = Table(title="64 B, no injected loss, many receivers: messages/s at the slowest one")
-    for name in ("receivers", "runs", "median", "best", "worst", "below half of the median"):
+    for name in ("receivers", "runs", "median", "best", "worst", "below half of the median",
+                 "overflowed datagrams"):  # fmt: skip
         table.add_column(name, justify="right")
     for cell in cells:
         table.add_row(
@@ -253,6 +266,7 @@ def _spread_table(cells: Iterable[Cell]) -> Table:
             _k(cell.best),
             _k(cell.worst),
             str(cell.stuck),
+            f"{cell.overflowed:,}",
         )
     return table
 
