@@ -9,6 +9,8 @@ import pytest
 import typer
 
 from semcast.cli import app
+from semcast.obsolescence import Ranked
+from semcast.testing import FakeNetwork
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/guide.md")
@@ -71,6 +73,25 @@ def test_a_program_that_is_named_in_a_sentence_is_there(words: str) -> None:
     assert program == f"{BIN}python"
     file = rest[1].replace(".", "/") if rest[0] == "-m" else rest[0]
     assert any((ROOT / f"{file}{end}").exists() for end in ("", ".py", "/__main__.py"))
+
+
+def taken(keys: int, ranked: bool) -> int:
+    """How many of 2 * keys messages, each key in turn, a reader finds that comes at the end."""
+    network = FakeNetwork(seed=1)
+    a, b = (network.join("quotes", name=name, size=2, insecure=True, k=256) for name in "ab")
+    assert network.run(lambda: a.complete and b.complete)
+    for number in range(2 * keys):
+        key = f"key {number % keys}"
+        a.send(b"value", Ranked(key, number) if ranked else key)
+    assert network.run(lambda: a.stable)
+    return len(b.receive_many())
+
+
+def test_a_feed_of_more_keys_in_turn_than_k_is_not_purged_unless_it_is_ranked() -> None:
+    """As README and guide say; whoever mends it mends them."""
+    assert taken(256, ranked=False) == 256
+    assert taken(300, ranked=False) == 600
+    assert taken(300, ranked=True) == 300
 
 
 def test_the_makefile_puts_it_there() -> None:
