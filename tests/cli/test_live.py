@@ -39,7 +39,7 @@ def secrets(tmp_path: Path) -> tuple[str, str]:
 
 @pytest.fixture
 def group() -> Iterator[dict[str, Group]]:
-    with joined(NAMES) as found:
+    with joined(NAMES, slow_after_ms=1000 * DEADLINE_S) as found:
         yield found
 
 
@@ -50,17 +50,26 @@ def reach(group: dict[str, Group] | str, secret: str) -> list[str]:
     return where if isinstance(group, str) else [*where, "--timeout", str(DEADLINE_S)]
 
 
+def of_the_command(err: str) -> str:
+    """What a command itself wrote to stderr. The group that it asks is in this process, too, and on
+    a busy machine its members say there of each other that they are slow or silent.
+    """
+    lines = err.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("semcast: test-"))
+
+
 def told(capsys: pytest.CaptureFixture[str], *line: str, code: int = 0) -> Any:
     """What a command prints as JSON."""
     assert main([*line, "--json"]) == code
     out, err = capsys.readouterr()
-    assert err == ""
+    assert of_the_command(err) == ""
     return json.loads(out)
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *line: str) -> str:
     assert main(line) == 2
     out, err = capsys.readouterr()
+    err = of_the_command(err)
     assert out == ""
     assert err.startswith("semcast: ")
     assert err.count("\n") == 1

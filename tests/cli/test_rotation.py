@@ -59,7 +59,9 @@ class Rotation:
 def test_every_message_arrives_once_and_in_order_while_keys_are_rotated(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing of it is refused for its key, either: repair would hide that."""
+    """Nothing of it is refused for its key, either: repair would hide that. (A datagram that comes
+    twice, as on a busy machine, is refused the second time, which loses nothing.)
+    """
     journals = tmp_path / "journals"
     with Nodes(Way(kind, ipv6=False), record=str(journals)) as nodes:
         for node in nodes:
@@ -80,6 +82,7 @@ def test_every_message_arrives_once_and_in_order_while_keys_are_rotated(
                 assert payloads(node.call("collected"), sender) == sent
         for node in nodes:
             stats = node.call("stats")
-            assert not {why for why in stats if why.startswith("refused_") and stats[why]}
+            refused = {why for why in stats if why.startswith("refused_") and stats[why]}
+            assert refused <= {"refused_seen"}
         leave_all(nodes)
     check_journals(journals, rested=3)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from semcast.check import check_all
+from semcast.check import Report, check_all
 from semcast.ids import Source
 from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.testing import FakeMember, FakeNetwork
@@ -53,10 +53,12 @@ class World:
         for one in members:
             one.receive_many()
 
-    def check(self) -> None:
+    def check(self) -> Report:
+        """Every promise was kept; says by how much each was judged."""
         assert self.journal is not None
         report = check_all(self.journal)
         assert report.ok, str(report)
+        return report
 
 
 def payloads(member: FakeMember) -> list[bytes]:

@@ -1,130 +1,20 @@
 """Turns: messages before whatever else is due, and what is due not forgotten for it."""
 
-import fcntl
-import os
-import random
-import resource
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 from tests.live.fake_world import World, payloads
+from tests.live.pair import MANY, Pair
 
 from semcast.errors import GroupClosedError
-from semcast.live.address import Address
-from semcast.live.engine import Engine
 from semcast.live.patience import LONG_NS, PAUSE_NS
-from semcast.live.pump import CALM_NS, LATE_NS, SOON_NS
-from semcast.live.session import Session
-from semcast.live.waker import Waker
-from semcast.testing import FakeMember
-from semcast.testing.network import FakeNetwork, FakeTransport
-from semcast.wire.keys import group_id
+from semcast.live.pump import CALM_NS, SOON_NS
 from semcast.wire.message import Message
-from semcast.wire.note import is_note
-from semcast.wire.seal import Opener
 
 TRIES = 300
 DEADLINE_S = 30.0
-MANY = [b"%d" % number for number in range(20)]
-
-
-class HeardTransport(FakeTransport):
-    """One that a thread can wait on."""
-
-    def __init__(self, network: FakeNetwork, address: Address, high: bool) -> None:
-        super().__init__(network, address)
-        self.waker = Waker()
-        self._high = fcntl.fcntl(self.waker.fileno(), fcntl.F_DUPFD, 1024) if high else None
-        # Whether each read was for one datagram only.
-        self.calm: list[bool] = []
-
-    def filenos(self) -> tuple[int, ...]:
-        return (self.waker.fileno() if self._high is None else self._high,)
-
-    def close(self) -> None:
-        super().close()
-        self.waker.close()
-        if self._high is not None:
-            os.close(self._high)
-            self._high = None
-
-    def receive(
-        self, datagrams_max: int = 64, ready: Container[int] | None = None, calm: bool = False
-    ) -> list[tuple[bytes, Address]]:
-        self.calm.append(calm)
-        got = super().receive(datagrams_max, ready, calm)
-        if not self._inbox:
-            self.waker.clear()
-        return got
-
-
-class Pair:
-    """Members a and b; b has an engine, without a thread of its own unless it is started.
-
-    The real time is years after that in which they met, so that everything is due.
-    """
-
-    def __init__(self, high: bool = False, **settings: int) -> None:
-        """`high` for a socket with a descriptor of more than 1,024."""
-        self.world = World(names="ab")
-        network = self.world.network
-        self.a = self.world.join("a")
-        self.heard = HeardTransport(network, network.transport().address, high)
-        network._transports[self.heard.address] = self.heard
-        config = self.a.session.config
-        session = Session(
-            replace(config, name="b", **settings),  # type: ignore[arg-type]
-            self.heard,
-            [],
-            network.now_ns,
-            random.Random("b"),
-        )
-        self.b = FakeMember(network, session)
-        network.members.append(self.b)
-        assert network.run(lambda: self.a.complete and self.b.complete)
-        self.engine = Engine(session)
-
-    def sent(self, send: Callable[[], object]) -> list[tuple[bytes, Address]]:
-        """What a sends in there, and where from."""
-        seen = self.world.network.seen
-        seen.clear()
-        send()
-        return [(datagram, source) for source, _, datagram in seen]
-
-    def arrive(self, datagrams: list[tuple[bytes, Address]]) -> None:
-        """At b, now."""
-        for datagram, source in datagrams:
-            self.heard.arrive(datagram, source)
-        self.heard.waker.wake()
-
-    def pass_on(self, send: Callable[[], object]) -> None:
-        """What a sends in there arrives at b, now."""
-        self.arrive(self.sent(send))
-
-    def say_hello(self) -> None:
-        self.a.session.say_hello(self.world.network.now_ns)
-
-    def hello_and(self, payload: bytes) -> None:
-        """A hello of a's and a message, to arrive in one go."""
-        self.say_hello()
-        self.a.send(payload)
-
-    def send_many(self) -> None:
-        """Messages of a's, in a datagram each."""
-        for payload in MANY:
-            self.a.send(payload)
-
-    def heard_of_a_ns(self) -> int:
-        """When b read a hello of a's for the last time."""
-        return self.b.session.roster.peers[self.a.session.me.sender].heard_ns
-
-    def close(self) -> None:
-        self.engine.stop()
-        self.heard.close()
 
 
 @pytest.fixture
@@ -134,49 +24,22 @@ def pair() -> Iterator[Pair]:
     made.close()
 
 
-def kinds(pair: Pair, by: FakeMember) -> list[str]:
-    """Whether each datagram that was seen of this member is a note or something else."""
-    session = by.session
-    opener = Opener(group_id(session.config.group), session.keys)
-    sent = [
-        datagram
-        for source, _, datagram in pair.world.network.seen
-        if source == session.transport.address
-    ]
-    return ["note" if is_note(opener.open(one).frames) else "frames" for one in sent]
-
-
 def test_a_message_is_sent_before_whatever_else_is_due(pair: Pair) -> None:
     pair.world.network.seen.clear()
     pair.engine.try_send(b"x", None)
-    found = kinds(pair, pair.b)
+    found = pair.kinds(pair.b)
     assert found[0] == "frames"
     assert "note" in found, "a hello was due, too"
 
 
-def send_after_a_pause(pair: Pair, overdue_ns: int) -> list[str]:
-    """What b sends with its message, when a hello of its own is due for so long."""
-    pair.engine.try_send(b"first", None)
-    time.sleep(2 * PAUSE_NS / 1e9)
+def test_the_engine_does_what_a_sender_that_pauses_leaves_to_it(pair: Pair) -> None:
     pair.world.network.seen.clear()
-    pair.b.session._hello_ns = int(pair.engine.clock.now_ns()) - overdue_ns
-    pair.engine.try_send(b"second", None)
-    return kinds(pair, pair.b)
-
-
-def test_who_pauses_between_sends_leaves_what_is_due_to_the_engine(pair: Pair) -> None:
-    """The sender would do it just when the receivers need the processors."""
-    assert send_after_a_pause(pair, 0) == ["frames"]
     pair.engine.start()
     until_s = time.monotonic() + DEADLINE_S
-    while "note" not in kinds(pair, pair.b) and time.monotonic() < until_s:
+    while "note" not in pair.kinds(pair.b) and time.monotonic() < until_s:
         time.sleep(2 * PAUSE_NS / 1e9)
         pair.engine.try_send(b"goes on", None)
-    assert "note" in kinds(pair, pair.b)
-
-
-def test_what_is_late_is_done_by_whoever_is_there(pair: Pair) -> None:
-    assert send_after_a_pause(pair, LATE_NS) == ["frames", "note"]
+    assert "note" in pair.kinds(pair.b)
 
 
 def receive_with_a_note(pair: Pair, number: int, away_s: float) -> bool:
@@ -329,70 +192,6 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
         waited_s += 0.001
         taken = pair.engine.try_receive_many(1)
     assert [one.payload for one in taken] == [b"for b"]
-
-
-@pytest.mark.parametrize("spin_us", [0, 1_000_000])
-def test_where_messages_come_soon_the_receiver_stays_awake_unless_told_not_to(
-    spin_us: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Within a second is soon here; each wait ends a long sleep or, later, many looks."""
-    letting: list[threading.Thread] = []
-    monkeypatch.setattr(os, "sched_yield", lambda: letting.append(threading.current_thread()))
-    pair = Pair(spin_us=spin_us)
-    try:
-        for number in range(20):
-            datagrams = pair.sent(partial(pair.a.send, b"%d" % number))
-            comes = threading.Timer(0.005, pair.arrive, [datagrams])
-            comes.start()
-            assert pair.engine.receive(DEADLINE_S).payload == b"%d" % number
-            comes.join()
-        assert set(letting) == ({threading.current_thread()} if spin_us else set())
-    finally:
-        pair.close()
-
-
-REGULAR_S = 0.03
-
-
-def receive_regularly(pair: Pair, count: int) -> None:
-    """Messages come at regular times, as far as the machine is quick enough."""
-    began_s = time.monotonic()
-    for number in range(count):
-        datagrams = pair.sent(partial(pair.a.send, b"%d" % number))
-        wait_s = max(began_s + number * REGULAR_S - time.monotonic(), 0.001)
-        comes = threading.Timer(wait_s, pair.arrive, [datagrams])
-        comes.start()
-        assert pair.engine.receive(DEADLINE_S).payload == b"%d" % number
-        comes.join()
-
-
-@pytest.fixture
-def high_filenos() -> Iterator[None]:
-    """Descriptors beyond 1,024 are allowed."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if before[1] != resource.RLIM_INFINITY and before[1] < 4096:
-        pytest.skip("no file descriptors beyond 1,024 are allowed here (ulimit -Hn)")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 4096), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.mark.usefixtures("high_filenos")
-@pytest.mark.parametrize("high", [False, True])
-def test_who_waits_for_regular_messages_wakes_up_in_time(
-    high: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Messages are longer apart than it may stay awake. With descriptors that `select` does not
-    know there is no sleep that is short enough, and all messages come nevertheless.
-    """
-    letting: list[threading.Thread] = []
-    monkeypatch.setattr(os, "sched_yield", lambda: letting.append(threading.current_thread()))
-    pair = Pair(spin_us=round(REGULAR_S / 3 * 1e6), high=high)
-    try:
-        receive_regularly(pair, 40)
-        assert high or set(letting) == {threading.current_thread()}
-    finally:
-        pair.close()
 
 
 def is_closed(pair: Pair) -> bool:

@@ -1,6 +1,7 @@
 """Whole processes with sessions of their own, for what the shared session must not go through."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,11 @@ def run_python(*arguments: str, temporary: Path, cwd: Path) -> "subprocess.Compl
         timeout=RUN_S_MAX,
         check=False,
     )
+
+
+def without_progress(errors: str) -> str:
+    """What was written to stderr but for lines that say how far a long job is."""
+    return re.sub(r"(?m)^semcast: .*: \d+ s, (planning|stage .*)\n", "", errors)
 
 
 def run_until_interrupted(

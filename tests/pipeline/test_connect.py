@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.cluster import bare_python
-from tests.pipeline.processes import ROOT, environment, run_python, run_until_interrupted
+from tests.pipeline.processes import (
+    ROOT,
+    environment,
+    run_python,
+    run_until_interrupted,
+    without_progress,
+)
 
 pytest.importorskip("grpc", reason="the packages of semcast[spark-connect] are not installed")
 
@@ -17,7 +23,7 @@ def test_a_connect_server_of_ones_own_runs_a_job_and_ctrl_c_cancels_it(tmp_path:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     done = run_until_interrupted(job, tmp_path, temporary, ROOT)
-    assert done.stderr == "semcast: Spark 4.3.0 through Spark Connect\n"
+    assert without_progress(done.stderr) == "semcast: Spark 4.3.0 through Spark Connect\n"
     assert done.stdout == "jobs left: 0\n"
     assert done.returncode == 130
 

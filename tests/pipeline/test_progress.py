@@ -1,5 +1,6 @@
 """Jobs: results and errors come through, and a person sees how far they are."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -113,7 +114,31 @@ def test_a_long_job_shows_stages_and_tasks_on_a_terminal_and_clears_them(
     assert screen.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is wiped at the end
 
 
-def test_a_short_job_and_one_without_a_terminal_show_nothing(spark: SparkSession) -> None:
+class _Log(StringIO):
+    """No terminal; lets the job go once so many lines have been written."""
+
+    def __init__(self, lines: int) -> None:
+        super().__init__()
+        self.go = threading.Event()
+        self._lines = lines
+
+    def flush(self) -> None:
+        if self.getvalue().count("\n") >= self._lines:
+            self.go.set()
+
+
+def test_without_a_terminal_a_long_job_writes_plain_lines_at_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = _Log(3)
+    monkeypatch.setattr(progress, "_LINE_S", 0.05)
+    console = Console(file=log, force_terminal=False)
+    assert run_job(spark, "waiting", lambda: log.go.wait(_TASK_S_MAX), console)
+    for line in log.getvalue().splitlines():
+        assert re.fullmatch(r"semcast: waiting: \d+ s, (planning|stage .*)", line)
+
+
+def test_a_short_job_shows_nothing(spark: SparkSession) -> None:
     for console in (
         Console(file=StringIO(), force_terminal=True),
         Console(file=StringIO(), force_terminal=False),

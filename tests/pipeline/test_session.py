@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.processes import ROOT, run_python, run_until_interrupted
+from tests.pipeline.processes import ROOT, run_python, run_until_interrupted, without_progress
 
 from semcast.cli._spark import spark_session
 from semcast.errors import ConfigError, PipelineError
@@ -66,7 +66,7 @@ def test_ctrl_c_cancels_the_job_and_a_session_says_one_line_and_leaves_nothing_b
     temporary, cwd = _folders(tmp_path)
     job = ["-m", "tests.pipeline.long_job", str(tmp_path), "local[2]", "spark.driver.memory=1g"]
     done = run_until_interrupted(job, tmp_path, temporary, cwd)
-    assert _LINE.fullmatch(done.stderr)
+    assert _LINE.fullmatch(without_progress(done.stderr))
     assert done.stdout == "jobs left: 0\n"
     assert done.returncode == 130
     assert list(cwd.iterdir()) == []

@@ -11,7 +11,7 @@ whatever only that command needs: every start of `semcast` pays for the imports 
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -41,8 +41,7 @@ from semcast.cli import (
     verify,
 )
 from semcast.cli._errors import exit_code_of
-
-PROGRAM: Final = "semcast"
+from semcast.cli._program import PROGRAM, spelled
 
 app = typer.Typer(
     name=PROGRAM,
@@ -123,9 +122,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and say how it went; never raises for a user's mistake."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = typer.main.get_command(app)
+    _spell_examples(command)
     return exit_code_of(
         lambda: command.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
     )
+
+
+def _spell_examples(command: Any) -> None:
+    """Examples in the help of this command and of those below it are as they have to be typed."""
+    if command.help:
+        command.help = "\n".join(
+            spelled(line) if line.startswith("  ") else line for line in command.help.split("\n")
+        )
+    for one in getattr(command, "commands", {}).values():
+        _spell_examples(one)
 
 
 def version_line() -> str:

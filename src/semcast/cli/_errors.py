@@ -10,6 +10,7 @@ from typing import Final
 
 import typer
 
+from semcast.cli._program import spelled
 from semcast.errors import SemcastError
 
 BAD_INPUT: Final = 2
@@ -46,7 +47,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
 
 def _complain(text: str) -> int:
     one_line = " ".join(text.split())
-    print(f"semcast: {one_line}", file=sys.stderr)
+    print(f"semcast: {spelled(one_line)}", file=sys.stderr)
     return BAD_INPUT
 
 

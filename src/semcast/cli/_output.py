@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from semcast.cli._program import spelled
+
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of a table.")
 ]
@@ -35,9 +37,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     Console(highlight=False).print(table)
 
 
+def print_commands(title: str, commands: Sequence[str]) -> None:
+    """Commands to copy, each on a line of its own that is never broken."""
+    print(title, flush=True)
+    for command in commands:
+        print(f"  {spelled(command)}", flush=True)
+
+
 def print_words(*sentences: str) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     for sentence in sentences:
-        console.print(sentence, markup=False)
+        console.print(spelled(sentence), markup=False)

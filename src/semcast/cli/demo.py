@@ -1,5 +1,6 @@
 """`semcast demo`: a live group with one slow reader, recorded, then explained by Spark."""
 
+import shlex
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from semcast.cli._output import JsonOption, print_json, print_table, print_words
+from semcast.cli._output import JsonOption, print_commands, print_json, print_table, print_words
 from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._stages import Stages
 
 if TYPE_CHECKING:
     from semcast.cli._demo_group import Traffic
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from semcast.sim.world import Run
 
 VIOLATION: Final = 1
+# The group, the start of Spark, what it does (`pipeline.story.STAGES`), the simulation.
+_STAGES: Final = 6
 
 
 def demo(
@@ -50,25 +54,28 @@ def demo(
     require_spark()
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as temporary:
         journal = keep or Path(temporary) / "journal"
-        traffic, said = _record(seconds, journal, as_json)
+        stages = Stages(_STAGES)
+        traffic, said = _record(seconds, journal, as_json, stages)
+        stages.begin("Spark starts")
         with spark_session("demo", master, conf) as spark:
             from semcast.pipeline.story import tell, write_trace
 
-            story = tell(spark, journal)
+            story = tell(spark, journal, stages.begin)
             trace = Path(temporary) / "traffic.csv"
+            stages.begin("the same traffic is simulated, without purging")
             write_trace(spark, journal, trace)
         without = _without_purging(traffic, trace)
+        stages.end()
     if as_json:
         print_json(_as_json(traffic, said, story, without))
     else:
-        _print(said, story, without)
-        if keep is not None:
-            print_words(f"Journal: {keep}")
+        _print(traffic, said, story, without)
+        _print_next(keep)
     return 0 if story.verdict.ok else VIOLATION
 
 
 def _record(
-    seconds: float, journal: Path, quiet: bool
+    seconds: float, journal: Path, quiet: bool, stages: Stages
 ) -> "tuple[Traffic, dict[str, dict[str, Any]]]":
     from semcast.cli._demo_group import Traffic, run_group
 
@@ -81,6 +88,7 @@ def _record(
             f"the other needs {traffic.slow_ms:g} ms for each message and has room for "
             f"{traffic.buffer_messages}."
         )
+    stages.begin(f"three processes form a group and are recorded for {seconds:g} s")
     return traffic, run_group(traffic, journal)
 
 
@@ -95,7 +103,8 @@ def _without_purging(traffic: "Traffic", trace: Path) -> "Run":
         duration_s=traffic.seconds,
         warm_up_s=0.0,
         drain_s=0.0,
-        traffic=Replay(str(trace)),
+        # At the rate that was meant, whatever else this machine had to do while it was recorded.
+        traffic=Replay(str(trace), rate_msg_s=traffic.rate_msg_s),
         protocol=Protocol(
             purging=False,
             deliver_own=False,
@@ -131,7 +140,9 @@ def _as_json(
     }
 
 
-def _print(said: dict[str, dict[str, Any]], story: "Story", without: "Run") -> None:
+def _print(
+    traffic: "Traffic", said: dict[str, dict[str, Any]], story: "Story", without: "Run"
+) -> None:
     rows = [
         (
             one.name,
@@ -156,10 +167,18 @@ def _print(said: dict[str, dict[str, Any]], story: "Story", without: "Run") -> N
         f"{story.distance_p99:.0f}.",
         *_promises(story),
         f"The feed kept {said['feed']['rate_msg_s']:,.0f} messages a second. Without purging, the "
-        f"same traffic would have gone at {without.sent_rate_msg_s:,.0f} a second for everybody: "
-        f"the feed blocked {without.nodes[0].blocked_share:.0%} of the time (simulated).",
-        "Next: semcast demo --journal demo, semcast analyse --help, semcast plan --help",
+        f"same {traffic.rate_msg_s:,} a second would have gone at {without.sent_rate_msg_s:,.0f} "
+        f"for everybody: the feed blocked {without.nodes[0].blocked_share:.0%} of the time "
+        "(simulated).",
     )
+
+
+def _print_next(keep: Path | None) -> None:
+    """What to type next; if the journal was not kept, first to keep one."""
+    folder = shlex.quote(str(keep or "demo"))
+    first = [] if keep else [f"semcast demo --journal {folder}"]
+    after = [f"semcast analyse {folder} --all", f"semcast verify {folder}", "semcast plan --help"]
+    print_commands("Next:", first + after)
 
 
 def _promises(story: "Story") -> list[str]:

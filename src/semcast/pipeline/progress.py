@@ -1,5 +1,7 @@
 """An action of Spark in, its result out; meanwhile a bar on stderr, and Ctrl-C cancels the job.
 
+Where stderr is no terminal there is a plain line now and then instead of a bar.
+
 The action runs in a thread of its own, so that the main thread only waits and Ctrl-C reaches it
 between two waits, never in the middle of a conversation with the JVM.
 """
@@ -21,6 +23,8 @@ from semcast.pipeline.failures import explained, is_sparks
 T = TypeVar("T")
 
 _SHOWN_AFTER_S: Final = 2.0
+# How often a line is written where there is no terminal.
+_LINE_S: Final = 10.0
 _POLL_S: Final = 0.2
 _CANCEL_S_MAX: Final = 30.0
 
@@ -34,7 +38,7 @@ def run_job(
     console: Console | None = None,
     tasks_to_come: Callable[[], int] = lambda: 0,
 ) -> T:
-    """Run the action and show how far it is, on a terminal and after two seconds.
+    """Run the action and show how far it is: on a terminal after two seconds, else every ten.
 
     An action that asks Spark for one thing after the other may know how many tasks are to come that
     Spark has not heard of yet.
@@ -60,8 +64,7 @@ def run_job(
         _cancel(work.done, watch)
         raise
     finally:
-        if drawer is not None:
-            drawer.join(_POLL_S * 10)
+        drawer.join(_POLL_S * 10)
         watch.close()
     thread.join()
     return work.outcome(label)
@@ -104,15 +107,14 @@ def _cancel(done: threading.Event, watch: JobWatch) -> None:
         done.wait(_POLL_S)
 
 
-# -- the bar ---------------------------------------------------------------------------------------
+# -- how far it is ---------------------------------------------------------------------------------
 
 
 def _start_drawer(
     label: str, done: threading.Event, count: Callable[[], Counts], console: Console
-) -> threading.Thread | None:
-    if not console.is_terminal:
-        return None
-    drawer = threading.Thread(target=_draw, args=(label, done, count, console), daemon=True)
+) -> threading.Thread:
+    show = _draw if console.is_terminal else _write
+    drawer = threading.Thread(target=show, args=(label, done, count, console), daemon=True)
     drawer.start()
     return drawer
 
@@ -138,6 +140,18 @@ def _draw(label: str, done: threading.Event, count: Callable[[], Counts], consol
                 total=counts.tasks or None,
                 counts=words(counts),
             )
+
+
+def _write(
+    label: str, done: threading.Event, count: Callable[[], Counts], console: Console
+) -> None:
+    """Plain lines, for a pipe or a log."""
+    began_s = time.monotonic()
+    while not done.wait(_LINE_S):
+        elapsed_s = time.monotonic() - began_s
+        print(
+            f"semcast: {label}: {elapsed_s:.0f} s, {words(count())}", file=console.file, flush=True
+        )
 
 
 def words(counts: Counts) -> str:

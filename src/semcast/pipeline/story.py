@@ -5,6 +5,7 @@ and what covered it, and a simulation of the same traffic without purging. `semc
 """
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,11 @@ from semcast.pipeline.profile.run import profile_trace
 from semcast.pipeline.progress import run_job
 from semcast.pipeline.verify import RunVerdict, verify
 
+STAGES: Final = (
+    "Spark profiles the traffic",
+    "Spark analyses what each member did",
+    "Spark holds the journal against what was promised",
+)
 _QUESTIONS: Final = ("throughput", "purging", "latency", "semantic")
 _EXAMPLES: Final = 3
 # What has become of a message at a member that never took it; see journal/event.py.
@@ -60,13 +66,18 @@ class Story:
     verdict: RunVerdict
 
 
-def tell(spark: SparkSession, journal: Path) -> Story:
-    """The story of a journal with one run."""
+def tell(
+    spark: SparkSession, journal: Path, begin: Callable[[str], None] = lambda _: None
+) -> Story:
+    """The story of a journal with one run; `begin` is told of each of the three `STAGES`."""
     journals = read_journals(spark, journal)
+    begin(STAGES[0])
     profile = profile_trace(spark, journal)
+    begin(STAGES[1])
     with Analysis(journals, _QUESTIONS) as analysis:
         tables = {name: _rows(spark, name, analysis.table(name)) for name in _QUESTIONS}
         skips = _rows(spark, "skips", _examples(analysis.journal))
+    begin(STAGES[2])
     (verdict,) = verify(spark, journals)
     names = _names(journals)
     return Story(
