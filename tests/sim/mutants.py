@@ -80,7 +80,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what waits is purged by an unsafe cover",
-        "exhaust",
+        "explore",
         (
             Patch(
                 "protocol/streams.py",
@@ -88,6 +88,7 @@ MUTANTS: Final = (
                 "Inbound(source, self._config, None, ",
             ),
         ),
+        first=30,
     ),
     Mutant(
         "an unmarked message is purged",
