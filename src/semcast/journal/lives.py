@@ -134,6 +134,9 @@ def _excuse(logs: dict[str, list[Event]], whole: set[str]) -> None:
         for event in log:
             if event.event == "multicast":
                 last_ns[node] = max(last_ns.get(node, event.time_ns), event.time_ns)
+            elif event.event == "receive" and event.sender and event.sender not in whole:
+                sent_ns = event.time_ns if event.sent_ns is None else event.sent_ns
+                last_ns[event.sender] = max(last_ns.get(event.sender, sent_ns), sent_ns)
             elif event.event == EVICT:
                 put_out.add(event.sender)
     for node in whole:

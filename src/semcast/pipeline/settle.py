@@ -26,7 +26,7 @@ def settle(events: DataFrame, lives: DataFrame) -> DataFrame:
     ends = _ends(logs, lives)
     whole = F.broadcast(ends.where("whole").select("run", F.col("node").alias("sender")))
     restored = _restored(logs, whole, ends)
-    settled = [_excused(logs, ends, restored), restored, _crashes(ends, restored)]
+    settled = [_excused(logs, whole, ends), restored, _crashes(ends, restored)]
     union = reduce(DataFrame.unionByName, [frame.select(*_COLUMNS) for frame in settled])
     return union.withColumn("at", F.col("lsn"))
 
@@ -114,21 +114,23 @@ def _column(frame: DataFrame, name: str, kind: str) -> Column:
     return found.alias(name)
 
 
-def _left(logs: DataFrame, ends: DataFrame, restored: DataFrame) -> DataFrame:
+def _left(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
     """Those (run, node) whose log has an end that is not judged; maybe several times."""
     enders = ends.where("whole")
-    sent = logs.where("event = 'multicast'").select("run", "node", "time_ns")
-    sent = sent.unionByName(restored.select("run", "node", "time_ns"))
-    last = sent.groupBy("run", F.col("node").alias("sender")).agg(F.max("time_ns").alias("sent_ns"))
+    sent = logs.where("event = 'multicast'").select("run", F.col("node").alias("sender"), "time_ns")
+    heard = logs.where("event = 'receive' and sender is not null")
+    heard = heard.join(whole, ["run", "sender"], "left_anti")
+    heard = heard.select("run", "sender", F.coalesce("sent_ns", "time_ns").alias("time_ns"))
+    last = sent.unionByName(heard).groupBy("run", "sender").agg(F.max("time_ns").alias("sent_ns"))
     went_on = enders.join(F.broadcast(last), "run").where("sender != node and sent_ns > last_ns")
     put_out = logs.where(F.col("event") == EVICT).select("run", F.col("sender").alias("node"))
     left = [enders.where("coalesce(waiting, 0) != 0"), went_on, put_out]
     return reduce(DataFrame.unionByName, [frame.select("run", "node") for frame in left])
 
 
-def _excused(logs: DataFrame, ends: DataFrame, restored: DataFrame) -> DataFrame:
+def _excused(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
     """All logs as they are, but for whoever ended while others went on: it has left."""
-    left = _left(logs, ends, restored).distinct()
+    left = _left(logs, whole, ends).distinct()
     early = (
         ends.where("whole")
         .join(left, ["run", "node"], "left_semi")
