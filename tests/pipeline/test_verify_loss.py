@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from tests.check.log import Log as Simulated
 from tests.journal.test_lives import Log
 from tests.pipeline.test_journals import write_live_run
-from tests.pipeline.test_verify import random_log
 
 from semcast.check import check_run
 from semcast.cli import main
@@ -171,7 +170,6 @@ def test_one_process_and_spark_say_the_same_of_any_logs(
     rng = random.Random("loss")
     for number in range(6):
         write_live_run(tmp_path, f"live-{number}", rng)
-    write_journal(random_log(1), tmp_path)
     found = {one.run: one for one in verify(spark, read_journals(spark, tmp_path))}
     assert sorted(found) == sorted(runs_in(tmp_path))
     for run, one in found.items():

@@ -1,27 +1,25 @@
 """What is missing where, as `check.missing` has it: violations in, a row for each member out."""
 
-from collections.abc import Collection, Sequence
-from functools import reduce
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.check.missing import FIRST_MAX
+from semcast.pipeline.verify.frames import BY_SENDER, Frames
+from semcast.pipeline.verify.owed import owed
 
 # By run, member and sender: how many messages, and the first of them.
 MISSING: Final = "run string, node string, sender string, messages bigint, first array<bigint>"
 
 
-def missing(violations: Sequence[DataFrame], runs: Collection[str]) -> DataFrame:
-    """Stage: the violations of what must hold in the end, of these runs (`MISSING`)."""
-    found = reduce(DataFrame.unionByName, violations)
-    about = found.select("run", "node", F.col("messages")[0].alias("message"))
-    lost = (
-        about.where(F.col("run").isin(*runs))
-        .select("run", "node", "message.sender", "message.seq")
-        .distinct()
-    )
+def missing(frames: Frames, names: Collection[str], runs: Collection[str]) -> DataFrame:
+    """Stage: what is missing by these properties, of what must hold in the end (`MISSING`)."""
+    found = frames.once("owed", owed) if frames.facts.ranked else frames.found(BY_SENDER)
+    broken = found.where(F.col("property").isin(*names) & F.col("run").isin(*runs))
+    about = broken.select("run", "node", F.col("messages")[0].alias("message"))
+    lost = about.select("run", "node", "message.sender", "message.seq").distinct()
     here = Window.partitionBy("run", "node", "sender")
     # Only the first seqs are collected: a member may lack millions.
     placed = lost.withColumn("place", F.row_number().over(here.orderBy("seq")))

@@ -232,7 +232,7 @@ def _find_missing(
     }
     if not by_run:
         return
-    stage = missing([STAGES[one.name](frames) for one in broken], by_run)
+    stage = missing(frames, [one.name for one in broken], by_run)
     for row in run_job(spark, "missing", stage.collect):
         by_run[row.run].missing.append(
             Missing(row.node, row.sender, row.messages, tuple(row["first"]))
