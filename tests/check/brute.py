@@ -50,10 +50,29 @@ class Facts:
 
     def is_correct(self, node: str) -> bool:
         sender, life = parse_node(node)
-        return not any(
-            event.node == node and event.event in ("crash", "leave") for event in self.events
-        ) and not any(
-            parse_node(other)[0] == sender and parse_node(other)[1] > life for other in self.nodes
+        return (
+            not any(
+                event.node == node and event.event in ("crash", "leave") for event in self.events
+            )
+            and not self.ended_early(node)
+            and not any(
+                parse_node(other)[0] == sender and parse_node(other)[1] > life
+                for other in self.nodes
+            )
+        )
+
+    def ended_early(self, node: str) -> bool:
+        """Ended by itself, but with messages waiting, or while somebody else went on."""
+        return self.header.one_order and any(
+            ended.node == node
+            and ended.event == "end"
+            and (
+                (ended.seq or 0) > 0
+                or any(
+                    later.event == "multicast" and later.node != node for later in self.events[at:]
+                )
+            )
+            for at, ended in enumerate(self.events)
         )
 
     def replaced(self, older: MessageId, newer: MessageId) -> bool:

@@ -52,6 +52,8 @@ class Run:
             actions[self.choose(len(actions))]()
         if self.choose(4):
             self.come_to_rest()
+        if not self.choose(3):
+            self.end_by_themselves()
         return self.log.journal
 
     def multicast(self) -> None:
@@ -125,6 +127,15 @@ class Run:
                 if self.choose(3):
                     self.log.join("p3.2", f"{sender}#{point}")
                     self.next["p3.2", sender] = point
+
+    def end_by_themselves(self) -> None:
+        """Some end, perhaps with messages waiting; and perhaps somebody goes on after it."""
+        for node in self.nodes:
+            if self.choose(4):
+                now_ns, waiting = len(self.log.journal) + 1, len(self.held[node])
+                self.log.journal.record(now_ns, node, "end", seq=waiting)
+            if not self.choose(6):
+                self.multicast()
 
     def mischief(self) -> None:
         node = [*NODES, "p3.2"][self.choose(4)]

@@ -395,6 +395,39 @@ def test_replay_may_stop_early(secrets: tuple[str, str], tmp_path: Path) -> None
         assert command.end().startswith("7 messages in ")
 
 
+def test_replay_per_sender_makes_each_sender_of_the_trace_a_member(
+    secrets: tuple[str, str], tmp_path: Path
+) -> None:
+    """Each has numbers of its own, and its keys replace its own messages only."""
+    name = new_group()
+    line = [trace(tmp_path), *reach(name, secrets[0]), "--members", "a,s0,s1"]
+    command = Command("replay", *line, "--max", "--per-sender", "--json")
+    try:
+        with joined(["a"], group=name, members=["a", "s0", "s1"]) as group:
+            newest = {"s0": 0, "s1": 0}
+            while newest != {"s0": 20, "s1": 20}:
+                message = group["a"].receive(timeout=60)
+                assert len(message.payload) % 2 == int(message.sender[1])
+                newest[message.sender] = message.seq
+            found = json.loads(command.end())
+    finally:
+        command.close()
+    assert (found["sent_messages"], found["members"]) == (40, 2)
+    assert found["sense"] == "per_sender"
+
+
+def test_replay_per_sender_says_what_it_cannot_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("sender,key,size\n" + "".join(f"s{at},k,1\n" for at in range(40)))
+    where = ["quotes", "--insecure", "--size", "2", "--per-sender", "--max"]
+    assert "more than 32 senders" in complaint(capsys, "replay", str(path), *where)
+    assert "called as the trace's" in complaint(capsys, "replay", str(path), *where, "--name", "x")
+    path.write_text("key,size\nk,1\n")
+    assert "without a sender" in complaint(capsys, "replay", str(path), *where)
+
+
 # -- settings and mistakes -------------------------------------------------------------------------
 
 

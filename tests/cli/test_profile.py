@@ -50,12 +50,13 @@ def complaint(capsys: pytest.CaptureFixture[str], path: Path) -> str:
     return text
 
 
-def test_the_whole_stream_counts_as_one_if_asked(
+def test_the_whole_stream_counts_as_one_by_default(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And its pmf goes straight into the model."""
     pmf = tmp_path / "pmf.json"
-    result = profile(capsys, str(trace), "--one-stream", "--pmf-out", str(pmf))
+    result = profile(capsys, str(trace), "--pmf-out", str(pmf))
+    assert profile(capsys, str(trace), "--one-stream") == result
     assert (result["sense"], result["messages"], result["never_replaced"]) == ("one_stream", 6, 3)
     assert result["never_replaced_share"] == 0.5
     assert result["share_replacing_within"] == {
@@ -69,12 +70,12 @@ def test_the_whole_stream_counts_as_one_if_asked(
     assert json.loads(capsys.readouterr().out)["purge_ratio"] == pytest.approx(1 / 6)
 
 
-def test_distances_are_per_sender_by_default_and_gzip_reads_the_same(
+def test_distances_are_per_sender_if_asked_and_gzip_reads_the_same(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     packed = tmp_path / "trace.csv.gz"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
-    result = profile(capsys, str(packed))
+    result = profile(capsys, str(packed), "--per-sender")
     within = result["share_replacing_within"]
     assert isinstance(within, dict)
     # x sends a, a, unmarked, a; y sends b, b: D = 1, 2 and 1.

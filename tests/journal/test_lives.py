@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from semcast.check import History, check_all
+from semcast.check import History, Missing, check_all, check_run
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal
-from semcast.journal.lives import END, GAP, Part, settle
+from semcast.journal.lives import END, EVICT, GAP, Part, settle
 from semcast.journal.parquet import _merged
 
 HEADER = Header(run="live", members=("p1.1", "p2.1"), group="quotes", one_order=False)
@@ -81,17 +81,62 @@ def test_a_message_that_a_judged_life_did_not_get_is_a_violation() -> None:
     assert not check_all(history).ok
 
 
-@pytest.mark.parametrize("why", ["before it was stable", "with messages waiting"])
+def test_a_message_that_is_lost_for_good_is_a_violation_although_it_is_never_stable() -> None:
+    """It is never stable because it is lost: that must not excuse anybody."""
+    one, two, three = Log("p1.1"), Log("p2.1"), Log("p3.1")
+    for seq in (1, 2, 3):
+        one.sends(seq)
+        three.gets("p1.1", seq)
+    two.gets("p1.1", 1)
+    for log in (one, two, three):
+        log.tell("stable", "p1.1", 1)
+        log.tell(END, seq=0)
+    _, history = judged(one, two, three)
+    assert names(history) == {"p1.1", "p2.1", "p3.1"}
+    report = check_run(history)
+    assert (report.not_at_rest, report.counts["Agreement"]) == ("", 2)
+    assert report.missing == [Missing("p2.1", "p1.1", 2, (2, 3))]
+    assert "p2.1 lacks p1.1#2, p1.1#3" in str(report).splitlines()
+
+
+def test_what_a_killed_sender_left_with_some_of_those_who_ended_is_missing_at_the_others() -> None:
+    """The killed one owes nothing itself, and is owed nothing."""
+    one, two, three = Log("p1.1"), Log("p2.1"), Log("p3.1")
+    one.sends(1)
+    two.gets("p1.1", 1).sends(1)
+    three.gets("p1.1", 1).gets("p2.1", 1).gets("p1.1", 2)
+    two.tell(END, seq=0)
+    three.tell(END, seq=0)
+    _, history = judged(one, two, three)
+    assert names(history) == {"p2.1", "p3.1"}
+    assert check_run(history).missing == [Missing("p2.1", "p1.1", 1, (2,))]
+
+
+def test_the_same_logs_without_their_ends_were_cut_short_and_nothing_is_missed() -> None:
+    one, two = Log("p1.1"), Log("p2.1")
+    one.sends(1).sends(2)
+    two.gets("p1.1", 1)
+    report = check_run(judged(one, two)[1])
+    assert report.ok
+    assert report.not_at_rest.startswith("nobody is left to judge")
+    assert "Agreement" not in report.judged
+
+
+@pytest.mark.parametrize("why", ["others sent more", "with messages waiting", "put out"])
 def test_a_life_that_ended_early_owes_nothing(why: str) -> None:
     one, two = Log("p1.1"), Log("p2.1")
-    one.sends(1)
     if why == "with messages waiting":
+        one.sends(1)
         two.tell("receive", "p1.1", 1, obsoletes=(), size=8)
         one.tell("stable", "p1.1", 1)
         two.tell(END, seq=1)
+    elif why == "put out":
+        one.sends(1)
+        two.tell(END, seq=0)
+        one.tell(EVICT, "p2.1")
     else:
         two.tell(END, seq=0)
-        one.tell("stable", "p1.1", 1)
+        one.sends(1)
     one.tell(END, seq=0)
     journal, history = judged(one, two)
     assert check_all(history).ok

@@ -125,7 +125,12 @@ def test_a_stopped_member_is_put_out_if_the_configuration_says_so(tmp_path: Path
 
         wait_until(is_told, "c is told that it was put out")
         leave_all(nodes, "ab")
-    check_journals(tmp_path, rested=2)
+        # Its log has an end, behind all that it did not get; but it did not end by itself.
+        nodes["c"].call("leave")
+    (history,) = check_journals(tmp_path, rested=2)
+    put_out = {event.sender for event in history.journal.select(event="evict")}
+    assert put_out == {event.node for event in history.journal.select(event="leave")}
+    assert len(put_out) == 1
 
 
 # -- keys ------------------------------------------------------------------------------------------

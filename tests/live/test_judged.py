@@ -39,9 +39,9 @@ def test_a_group_with_a_slow_reader_keeps_its_order_while_it_purges(
     order: str, folders: dict[str, Path]
 ) -> None:
     (history,) = check_journals(folders[order], rested=3)
+    assert history.counts["purge"] > COUNT / 2
     judged = check_all(history).judged
     assert judged[ORDERS[order]] > COUNT
-    assert judged["Safe Purging"] > COUNT / 2
     assert not judged.keys() & (set(ORDERS.values()) - {ORDERS[order]})
     name = next(line.split()[0] for line in history.header.names if line.endswith(" c"))
     purged = [one for one in history.journal.select(name, "purge") if one.where == "delivery"]

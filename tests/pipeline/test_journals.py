@@ -12,7 +12,7 @@ from tests.journal.test_lives import HEADER as LIFE
 
 from semcast.errors import InputError
 from semcast.journal import Event, Journal, read_journal, write_journal
-from semcast.journal.lives import END, GAP
+from semcast.journal.lives import END, EVICT, GAP
 from semcast.journal.rows import VERSION_KEY, folder_of, schema_of
 from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter
@@ -101,6 +101,8 @@ def write_live_run(folder: Path, run: str, rng: random.Random) -> None:
                 Event(time_ns, len(events) + 1, node, kind, sender, rng.randrange(1, 5),
                       sent_ns=rng.choice((None, 5)), obsoletes=(1,), size=3)
             )  # fmt: skip
+        if rng.random() < 0.1:
+            events.append(Event(290, len(events) + 1, node, EVICT, rng.choice(nodes)))
         if rng.random() < 0.2:
             events.append(Event(300, len(events) + 1, node, GAP, seq=3))
         whole = rng.random() < 0.6
@@ -135,7 +137,7 @@ def test_logs_of_lives_are_settled_as_in_one_process(spark: SparkSession, tmp_pa
             own = [row for row in found[run] if row["node"] == node]
             assert events_in(own) == list(journal.select(node=node)), f"{run}, {node}"
         seen |= {event.event for event in journal}
-    assert {"crash", "leave", END} <= seen
+    assert {"crash", "leave", END, EVICT} <= seen
     assert events_in(found["simulated"]) == read_journal(tmp_path, "simulated").events
 
 

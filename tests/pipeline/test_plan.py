@@ -23,7 +23,9 @@ from semcast.pipeline.plan.forecast import (
     K_STEP,
     Demand,
     expected,
+    expected_per_sender,
     forecast,
+    forecast_per_sender,
     smallest_k,
     whole_words,
     within_reach,
@@ -43,7 +45,7 @@ from semcast.pipeline.plan.streams import (
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
 KEYS = [
-    "trace", "messages", "senders", "mean_rate_msg_s", "never_replaced_share", "by_number",
+    "trace", "sense", "messages", "senders", "mean_rate_msg_s", "never_replaced_share", "by_number",
     "receiver_rate_msg_s", "receiver_rate_min_msg_s", "purge_ratio_needed", "purge_ratio_limit",
     "carried", "buffer_messages", "k", "k_per_sender", "closed_form", "expected",
     "blocked_share_max", "seeds", "first_trial", "final_trial", "group_config",
@@ -96,6 +98,23 @@ def test_what_is_expected_of_a_buffer_is_what_both_it_and_the_bitmap_reach(
     if found.sender_rate_max_msg_s is not None:
         assert found.sender_rate_max_msg_s * (1 - found.purge_ratio) == pytest.approx(50.0)
     assert found.latency_full_ms == pytest.approx(buffer * 20.0)
+
+
+@given(pmfs(), pmfs(), st.floats(0.01, 2.0))
+def test_per_sender_the_bitmap_and_the_buffer_do_not_limit_each_other(
+    own: dict[int, float], whole: dict[int, float], share: float
+) -> None:
+    """K is for distances in senders' own sequences, N for those in the stream of all."""
+    demand = Demand(100.0, 100.0 * share)
+    found = forecast_per_sender(own, whole, demand)
+    alone = forecast(own, demand)
+    assert found.k == alone.k
+    if found.k is not None and found.buffer_messages is not None:
+        near = math.fsum(part for x, part in whole.items() if 1 <= x <= found.buffer_messages)
+        assert 1 - near <= share * (1 + 1e-9)
+        assert expected_per_sender(
+            own, whole, demand, found.buffer_messages, found.k
+        ).purge_ratio == pytest.approx(min(near, 1 - within_reach(own, found.k)[0]))
 
 
 @given(pmfs(), st.floats(0, 1))
@@ -328,6 +347,35 @@ def test_what_no_buffer_carries_is_said_with_the_rate_that_would_do(
     out = " ".join(capsys.readouterr().out.split())
     assert "No buffer can carry it: 50.0% of the messages are never replaced" in out
     assert "A receiver of at least 50.1 msg/s (50% of the mean rate) could be carried." in out
+
+
+def test_many_senders_whose_own_messages_are_near_are_carried_per_sender(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As ships that tell their positions: each replaces its last one, with all others between."""
+    assert spark is not None
+    ships = 1_500
+    lines = [f"{at / 100:.6f},v{at % ships},p,m,10" for at in range(6 * ships)]
+    trace = tmp_path / "ships.csv"
+    trace.write_text("\n".join(["time_s,sender,key,kind,size", *lines, ""]))
+    asked = ["plan", str(trace), "--receiver-share", "0.5", "--seeds", "2", "--json"]
+    assert main([*asked, "--per-sender"]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert list(own) == KEYS
+    assert (own["sense"], own["carried"], own["k"]) == ("per_sender", True, K_STEP)
+    # The buffer holds a message of each ship before one is replaced.
+    assert own["closed_form"]["buffer_messages"] == ships
+    assert own["buffer_messages"] >= ships
+    assert own["final_trial"]["trace"]["purged_share"] > 0.1
+    assert f"k={K_STEP}," in own["group_config"]
+
+    keyed = [line.replace(",p,", f",{line.split(',')[1]},") for line in lines]
+    trace.write_text("\n".join(["time_s,sender,key,kind,size", *keyed, ""]))
+    assert main(asked) == 1
+    one = json.loads(capsys.readouterr().out)
+    assert (one["sense"], one["carried"], one["purge_ratio_limit"]) == ("one_stream", False, 0)
+    assert main(asked[:-1]) == 1
+    assert "plan with --per-sender" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

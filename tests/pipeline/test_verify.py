@@ -85,6 +85,7 @@ def test_every_verdict_is_that_of_the_checkers(
         assert verdict.broken == report.counts, verdict.run
         assert told(verdict.shown) == told(report.violations), verdict.run
         assert verdict.ok == report.ok
+        assert verdict.missing == report.missing, verdict.run
         broken |= {name for name, count in verdict.broken.items() if count}
         if verdict.run.startswith("mutant"):
             assert not verdict.ok, f"nothing is wrong with {verdict.run}"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError
 from semcast.model.purge import f_rd, purge_ratio, throughput
-from semcast.sim.traffic import Game, Overwrites, Traffic
+from semcast.sim.traffic import Game, Overwrites, Replay, Traffic
 from semcast.sim.two_buffers import Buffers, Outcome, TwoBuffers, run
 
 
@@ -242,3 +243,26 @@ def test_a_warm_up_as_long_as_the_run_is_refused() -> None:
 def test_marks_without_watermark_are_refused() -> None:
     with pytest.raises(ConfigError, match="marks are for the watermark policy"):
         Buffers(high_messages=5)
+
+
+# -- several senders -------------------------------------------------------------------------------
+
+
+def test_each_sender_of_a_trace_has_a_bitmap_of_its_own(tmp_path: Path) -> None:
+    """Ten senders in turn, each of which replaces its last message: ten back, or one back."""
+    lines = [f"{at / 100},s{at % 10},{at % 10},m,10" for at in range(2000)]
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(["time_s,sender,key,kind,size", *lines, ""]))
+
+    def purged(k: int, senders: int) -> float:
+        buffers = Buffers(messages=20, k=k)
+        scenario = TwoBuffers(Replay(str(path)), buffers, 20.0, 20.0, 0.0, senders)
+        return run(scenario, seed=1).purged_share
+
+    assert purged(k=4, senders=1) == 0
+    assert purged(k=4, senders=10) == purged(k=16, senders=10) == purged(k=16, senders=1) > 0.3
+
+
+def test_traffic_of_one_sender_is_not_dealt_out() -> None:
+    with pytest.raises(ConfigError, match="senders is 2, but traffic of kind 'overwrites'"):
+        TwoBuffers(senders=2)

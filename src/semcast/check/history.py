@@ -54,12 +54,18 @@ class History:
         self.joins: Final[dict[tuple[int, str], int]] = {}
         self._first_at: Final[dict[int, int]] = {}
         self._gone: Final[set[int]] = set()
+        # By node: where its log says that it ended by itself, and with how many messages waiting.
+        self._ends: Final[dict[int, tuple[int, int]]] = {}
+        # By node: where it multicast last.
+        self._sent_at: Final[dict[int, int]] = {}
         for name in self.header.members:
             self.node(name)
         self.initial: Final = (1 << len(self.nodes)) - 1
         self.steps: Final = list(self._read())
         # Those that neither crashed nor left. A node of which a later life is known crashed, too.
         self.correct: Final = self._correct()
+        # Those that ended by themselves.
+        self.ended: Final = sum(1 << node for node in self._ends)
 
     @staticmethod
     def of(log: "Journal | History") -> "History":
@@ -194,11 +200,14 @@ class History:
                 if event.by_seq is not None:
                     by = self._message(event, event.by_sender, event.by_seq)
                 if event.event == "multicast":
+                    self._sent_at[node] = at
                     self._on_multicast(message, at)
                 elif event.event == "deliver":
                     self.delivered[message] |= 1 << node
             elif event.event in ("crash", "leave"):
                 self._gone.add(node)
+            elif event.event == "end":
+                self._ends[node] = (at, max(event.seq or 0, self._ends.get(node, (0, 0))[1]))
             elif event.event == "join" and event.sender is not None and event.seq is not None:
                 self.joins.setdefault((node, event.sender), event.seq)
             yield Step(at, event.event, node, message, by)
@@ -231,6 +240,18 @@ class History:
         mask = 0
         for at, name in enumerate(self.nodes):
             sender, incarnation = parse_node(name)
-            if at not in self._gone and incarnation == newest[sender]:
+            left = at in self._gone or self._ended_early(at)
+            if not left and incarnation == newest[sender]:
                 mask |= 1 << at
         return mask
+
+    def _ended_early(self, node: int) -> bool:
+        """Whether it ended while others went on, or with messages waiting; as in `journal.lives`,
+        where the logs of single lives are through with it.
+        """
+        if not self.header.one_order or node not in self._ends:
+            return False
+        end_at, waiting = self._ends[node]
+        return waiting > 0 or any(
+            at > end_at for other, at in self._sent_at.items() if other != node
+        )

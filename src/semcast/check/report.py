@@ -6,7 +6,7 @@ and on its order: by sender or, weaker, by key.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from semcast.check import (
@@ -24,8 +24,10 @@ from semcast.check import (
     validity,
 )
 from semcast.check.history import History
+from semcast.check.missing import Missing, missing_in
+from semcast.check.rest import restless
 from semcast.check.violation import Violation
-from semcast.journal import Journal
+from semcast.journal import Header, Journal
 
 _BOTH: Final = ("sender", "group")
 _ANY: Final = ("fifo", "key")
@@ -44,6 +46,17 @@ class Property:
     # A safety property holds on every prefix; others are judged when everything has come to rest.
     safety: bool
     order: tuple[str, ...] = _ANY
+    # Whether only a log in one order can show it. Logs of live members are not in one: each has a
+    # clock of its own.
+    one_order: bool = False
+
+    def applies(self, header: Header) -> bool:
+        """Whether a run with this header promised it, and its log can show it."""
+        return (
+            header.reliability in self.reliability
+            and header.order in self.order
+            and (header.one_order or not self.one_order)
+        )
 
 
 PROPERTIES: Final = (
@@ -61,8 +74,10 @@ PROPERTIES: Final = (
         True,
     ),
     Property(flow_bounds.PROPERTY, flow_bounds.check, ("multicast", "receive"), _BOTH, True),
-    Property(safe_purging.PROPERTY, safe_purging.check, ("purge",), ("group",), True),
-    Property(stability.PROPERTY, stability.check, ("stable",), _BOTH, True),
+    Property(
+        safe_purging.PROPERTY, safe_purging.check, ("purge",), ("group",), True, one_order=True
+    ),
+    Property(stability.PROPERTY, stability.check, ("stable",), _BOTH, True, one_order=True),
     Property(
         sender_reliability.PROPERTY, sender_reliability.check, ("multicast",), ("sender",), False
     ),
@@ -73,6 +88,9 @@ PROPERTIES: Final = (
     ),
 )
 
+# What is judged of runs that ended by themselves or came to rest.
+LIVENESS: Final = frozenset(one.name for one in PROPERTIES if not one.safety)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -82,6 +100,8 @@ class Report:
     # By property, in the order of the table above: how many events it judged.
     judged: dict[str, int]
     violations: list[Violation]
+    # Why what must hold in the end was not judged; nothing if it was, or was not asked for.
+    not_at_rest: str = ""
 
     COLUMNS = ("property", "judged", "violations")
 
@@ -98,6 +118,11 @@ class Report:
             counts[violation.property] += 1
         return counts
 
+    @property
+    def missing(self) -> list[Missing]:
+        """Which messages are missing where, by what must hold in the end."""
+        return missing_in(one for one in self.violations if one.property in LIVENESS)
+
     def rows(self) -> list[list[str]]:
         """A table, a row for each property."""
         counts = self.counts
@@ -111,6 +136,9 @@ class Report:
             f"{row[0]:<{wide[0]}}  {row[1]:>{wide[1]}}  {row[2]:>{wide[2]}}".rstrip()
             for row in rows
         ]
+        if self.not_at_rest:
+            lines.append(f"what must hold in the end was not judged: {self.not_at_rest}")
+        lines += [str(one) for one in self.missing[:_SHOWN_MAX]]
         lines += [str(violation) for violation in self.violations[:_SHOWN_MAX]]
         if len(self.violations) > _SHOWN_MAX:
             lines.append(f"and {len(self.violations) - _SHOWN_MAX} more")
@@ -132,13 +160,23 @@ def check_all(log: Journal | History) -> Report:
     return _judge(log, list(PROPERTIES))
 
 
+def check_run(log: Journal | History) -> Report:
+    """Everything that can be judged, by what the log says of how the run ended.
+
+    What must hold in the end is left out of a run that was cut short, and the report says why. So
+    judges `semcast verify`.
+    """
+    history = History.of(log)
+    why = restless(history)
+    return replace(check_safety(history) if why else check_all(history), not_at_rest=why)
+
+
 def _judge(log: Journal | History, properties: list[Property]) -> Report:
     history = History.of(log)
     judged: dict[str, int] = {}
     violations: list[Violation] = []
     for one in properties:
-        header = history.header
-        if header.reliability in one.reliability and header.order in one.order:
+        if one.applies(history.header):
             judged[one.name] = sum(history.counts[event] for event in one.about)
             violations += one.check(history)
     return Report(history.header.run, judged, violations)

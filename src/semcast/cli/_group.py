@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -154,6 +155,27 @@ class Target:
                 joined = semcast.blocking.join(self.group, config=config)
             with joined as group:
                 yield group
+
+    @contextmanager
+    def joined_as(self, names: Sequence[str], **more: Any) -> "Iterator[dict[str, Group]]":
+        """Several members in this process, by these names; the group is complete with all."""
+        import semcast.blocking
+
+        configs = {name: self.config(name=name, **more) for name in names}
+        with _terminated_cleanly(), ExitStack() as members:
+            with (
+                _saying_so_if_it_takes_long(configs[names[0]]),
+                ThreadPoolExecutor(len(names)) as pool,
+            ):
+                # All at once: none of them is there before the others are.
+                joining = {
+                    name: pool.submit(semcast.blocking.join, self.group, config=config)
+                    for name, config in configs.items()
+                }
+            for one in joining.values():
+                if one.exception() is None:
+                    members.enter_context(one.result())
+            yield {name: one.result() for name, one in joining.items()}
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
         """For questions; whoever asks is no member."""

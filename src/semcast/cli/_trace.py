@@ -1,4 +1,6 @@
-"""What `ingest`, `profile`, `plan` share: how to read a trace's files, and to say what was bad."""
+"""What `ingest`, `profile`, `plan` and `replay` share: how to read a trace's files, whether it is
+one stream or one of each sender, and how to say what was bad.
+"""
 
 import sys
 from collections.abc import Mapping
@@ -24,6 +26,15 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format", metavar="FORMAT", help="csv, json or parquet; without it, by the file's name."
+    ),
+]
+# The same in all three, so that what one of them says of a trace holds for the others.
+PerSenderOption = Annotated[
+    bool,
+    typer.Option(
+        "--per-sender/--one-stream",
+        help="Each sender of the trace is a member of its own; or the trace is one stream, which "
+        "one member sends.",
     ),
 ]
 

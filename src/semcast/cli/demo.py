@@ -132,6 +132,8 @@ def _as_json(
         "judged": story.verdict.judged,
         "broken": story.verdict.broken,
         "not_at_rest": story.verdict.not_at_rest,
+        "excused": story.verdict.excused,
+        "missing": [str(one) for one in story.verdict.missing],
         "without_purging": {
             "sent_rate_msg_s": without.sent_rate_msg_s,
             "blocked_share": without.nodes[0].blocked_share,
@@ -187,10 +189,15 @@ def _promises(story: "Story") -> list[str]:
     sentences = [f"Verified, and kept: {', '.join(kept)}."] if kept else []
     if verdict.not_at_rest:
         sentences.append(f"What must hold in the end was not judged: {verdict.not_at_rest}.")
+    for node, why in verdict.excused.items():
+        sentences.append(
+            f"Not asked what it has in the end: {verdict.names.get(node, node)}, {why}."
+        )
     broken = {name: count for name, count in verdict.broken.items() if count}
     if broken:
         counts = ", ".join(f"{name} {count} times" for name, count in broken.items())
         sentences.append(f"BROKEN: {counts}.")
+        sentences += [f"{one}." for one in verdict.missing[:5]]
         sentences += [str(one) for one in verdict.shown[:5]]
     return sentences
 

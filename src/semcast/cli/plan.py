@@ -8,11 +8,16 @@ import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
 from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
-from semcast.cli._trace import ColumnOption, FormatOption, TimeUnitOption, trace_options
+from semcast.cli._trace import (
+    ColumnOption,
+    FormatOption,
+    PerSenderOption,
+    TimeUnitOption,
+    trace_options,
+)
 
 if TYPE_CHECKING:
     from semcast.pipeline.plan.confirm import Trial
-    from semcast.pipeline.plan.forecast import Expected
     from semcast.pipeline.plan.run import Plan, Wish
 
 NOT_CARRIED: Final = 1
@@ -51,13 +56,7 @@ def plan(
         float,
         typer.Option("--blocked-max", help="How much of the time the sender may be blocked."),
     ] = 0.01,
-    per_sender: Annotated[
-        bool,
-        typer.Option(
-            "--per-sender",
-            help="Each sender of the trace will be a member of its own: k for its own messages.",
-        ),
-    ] = False,
+    per_sender: PerSenderOption = False,
     only: Annotated[
         str | None,
         typer.Option("--only", metavar="NAME", help="Which trace, or run, if there are several."),
@@ -77,12 +76,14 @@ def plan(
 
     The closed form makes a guess from the trace's distances; a sweep that replays the trace, and
     streams drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
-    GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver.
+    GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver. With --per-sender
+    bitmaps count each sender's own messages, and the buffer holds those of all.
 
     \b
     Example:
       semcast plan quotes.csv.gz --receiver-share 0.6
       semcast plan quotes.csv.gz --receiver-rate 40 --json
+      semcast plan positions.csv.gz --per-sender --receiver-share 0.6
       semcast plan journals --only quotes-1 --receiver-share 0.5
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
@@ -94,23 +95,24 @@ def plan(
     require_spark()
     from semcast.pipeline.plan.run import Receiver, Wish, plan_found
 
-    wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max)
+    wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max, per_sender)
     with spark_session("plan", master, conf) as spark:
         found = plan_found(spark, stream, wish, work)
     if as_json:
-        print_json(_as_json(found, wish, per_sender))
+        print_json(_as_json(found, wish))
     else:
-        _print(found, wish, per_sender)
+        _print(found, wish)
     return 0 if found.final is not None else NOT_CARRIED
 
 
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _as_json(found: "Plan", wish: "Wish", per_sender: bool) -> dict[str, object]:
+def _as_json(found: "Plan", wish: "Wish") -> dict[str, object]:
     confirmed, final, hoped = found.confirmed, found.final, found.forecast
     return {
         "trace": found.profile.name,
+        "sense": "per_sender" if found.per_sender else "one_stream",
         "messages": found.profile.messages,
         "senders": found.profile.senders,
         "mean_rate_msg_s": hoped.demand.sender_rate_msg_s,
@@ -125,40 +127,38 @@ def _as_json(found: "Plan", wish: "Wish", per_sender: bool) -> dict[str, object]
         "k": None if final is None else final.k,
         "k_per_sender": found.k_per_sender,
         "closed_form": {"buffer_messages": hoped.buffer_messages, "k": hoped.k},
-        "expected": None if final is None else asdict(_expected(found, final)),
+        "expected": None if final is None else asdict(found.expected(final)),
         "blocked_share_max": wish.blocked_share_max,
         "seeds": wish.seeds,
         "first_trial": None if confirmed is None else asdict(confirmed.first),
         "final_trial": None if final is None else asdict(final),
-        "group_config": _config(found, per_sender),
+        "group_config": _config(found),
     }
 
 
-def _expected(found: "Plan", trial: "Trial") -> "Expected":
-    from semcast.pipeline.plan.forecast import expected
-
-    return expected(found.profile.pmf, found.forecast.demand, trial.buffer_messages, trial.k)
-
-
-def _config(found: "Plan", per_sender: bool) -> str | None:
+def _config(found: "Plan") -> str | None:
     from semcast.pipeline.plan.paste import group_config
 
     final = found.final
     if final is None:
         return None
-    k = found.k_per_sender if per_sender and found.k_per_sender is not None else final.k
     sizes = found.profile.sizes
-    return group_config(found.profile.name, final.buffer_messages, k, sizes.largest)
+    return group_config(found.profile.name, final.buffer_messages, final.k, sizes.largest)
 
 
-def _print(found: "Plan", wish: "Wish", per_sender: bool) -> None:
+def _print(found: "Plan", wish: "Wish") -> None:
     demand = found.forecast.demand
     profile = found.profile
     print_words(
         f"{profile.name}: {profile.messages:,} messages, {demand.sender_rate_msg_s:.1f} msg/s in "
         f"the mean; {profile.never_replaced_share:.1%} are never replaced. The receiver takes "
         f"{demand.receiver_rate_msg_s:.1f} msg/s, "
-        f"{demand.receiver_rate_msg_s / demand.sender_rate_msg_s:.0%} of that."
+        f"{demand.receiver_rate_msg_s / demand.sender_rate_msg_s:.0%} of that. "
+        + (
+            f"Each of its {profile.senders:,} senders is a member of its own."
+            if found.per_sender
+            else "One member sends all of it."
+        )
     )
     if profile.by_number:
         print_words(
@@ -174,7 +174,7 @@ def _print(found: "Plan", wish: "Wish", per_sender: bool) -> None:
         _print_not_carried(found, wish)
         return
     _print_carried(found, found.final, wish)
-    config = _config(found, per_sender)
+    config = _config(found)
     assert config is not None
     print_words("", config)
 
@@ -184,13 +184,26 @@ def _print_impossible(found: "Plan") -> None:
     demand = hoped.demand
     print_words(
         f"No buffer can carry it: {1 - hoped.ratio_limit:.1%} of the messages are never replaced, "
-        f"or from further away than the longest bitmap reaches (1,024 messages). That is "
+        f"or from further away than the longest bitmap reaches (1,024 messages"
+        + (" of one sender" if found.per_sender else "")
+        + "). That is "
         f"{hoped.receiver_rate_min_msg_s:.1f} msg/s, and the receiver takes "
         f"{demand.receiver_rate_msg_s:.1f}.",
         f"A receiver of at least {hoped.receiver_rate_min_msg_s:.1f} msg/s "
         f"({hoped.receiver_rate_min_msg_s / demand.sender_rate_msg_s:.0%} of the mean rate) "
         "could be carried.",
+        *_other_sense(found),
     )
+
+
+def _other_sense(found: "Plan") -> list[str]:
+    """Bitmaps reach further where each sender counts its own messages only."""
+    if found.per_sender or found.profile.senders < 2:
+        return []
+    return [
+        f"That is for one member that sends all of it. Is each of the {found.profile.senders:,} "
+        "senders a member of its own, plan with --per-sender."
+    ]
 
 
 def _print_trial(trial: "Trial", wish: "Wish") -> None:
@@ -210,7 +223,7 @@ def _print_trial(trial: "Trial", wish: "Wish") -> None:
 def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:
     assert found.confirmed is not None
     hoped, first = found.forecast, found.confirmed.first
-    model = _expected(found, final)
+    model = found.expected(final)
     bound = model.sender_rate_max_msg_s
     sentences = [
         f"Carried with N = {final.buffer_messages:,} messages and k = {final.k}: the sender is "
@@ -227,7 +240,7 @@ def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:
             f"knows no bursts: with that the sender was blocked {blocked:.1%} of the time, so the "
             "buffer was enlarged until the sweep carried it."
         )
-    if found.k_per_sender is not None:
+    if found.k_per_sender is not None and not found.per_sender:
         sentences.append(
             f"k is for one member that sends all of it. If each of the {found.profile.senders} "
             f"senders is a member of its own, k = {found.k_per_sender} tells as much "

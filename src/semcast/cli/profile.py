@@ -11,6 +11,7 @@ from semcast.cli._spark import ConfOption, MasterOption, spark_session
 from semcast.cli._trace import (
     ColumnOption,
     FormatOption,
+    PerSenderOption,
     TimeUnitOption,
     trace_options,
     warn_of_rows,
@@ -28,14 +29,7 @@ def profile(
             "too), a folder or pattern of them, what `semcast ingest` wrote, or a journal."
         ),
     ],
-    one_stream: Annotated[
-        bool,
-        typer.Option(
-            "--one-stream/--per-sender",
-            help="Count distances in the whole stream, or in each sender's own sequence, as "
-            "bitmaps do.",
-        ),
-    ] = False,
+    per_sender: PerSenderOption = False,
     only: Annotated[
         str | None,
         typer.Option("--only", metavar="NAME", help="Which trace, or run, if there are several."),
@@ -59,6 +53,9 @@ def profile(
 ) -> None:
     """How far apart are messages and the ones they replace, how often, how fast, how large?
 
+    Distances are counted in the whole stream, as for one member that sends all of it; with
+    --per-sender in each sender's own sequence. `plan` and `replay` take a trace the same way.
+
     \b
     Example:
       semcast profile quotes.csv.gz --pmf-out quotes.json --html quotes.html
@@ -76,7 +73,7 @@ def profile(
         from semcast.pipeline.profile.kernel import Question
         from semcast.pipeline.profile.run import profile_found
 
-        found = profile_found(spark, stream, Question(not one_stream, window_s))
+        found = profile_found(spark, stream, Question(per_sender, window_s))
     _write(found, pmf_out, html)
     if as_json:
         from semcast.pipeline.profile.tables import as_json as object_of

@@ -57,6 +57,11 @@ def record(
         print_json(found)
     else:
         print_words(f"{found['recorded_events']:,} events in {out}.")
+        if found["left_out_events"]:
+            print_words(
+                f"{found['left_out_events']:,} events could not be written: what comes after the "
+                "first of them is not judged."
+            )
     return 0
 
 

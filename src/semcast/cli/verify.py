@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 VIOLATION: Final = 1
 _NAMED_MAX: Final = 3
+_MISSING_MAX: Final = 20
+_EXCUSED_MAX: Final = 8
 
 
 def verify(
@@ -34,7 +36,7 @@ def verify(
         bool | None,
         typer.Option(
             "--at-rest/--not-at-rest",
-            help="Whether the runs have come to rest, if not as their journals show it.",
+            help="Whether to judge what must hold in the end, whatever the journals say of theirs.",
             show_default=False,
         ),
     ] = None,
@@ -47,8 +49,9 @@ def verify(
 ) -> int:
     """Judge every property that was promised, over journals too large for one process.
 
-    The exit code is 1 if a promise is broken. What must hold in the end is judged of runs that have
-    come to rest.
+    The exit code is 1 if a promise is broken. What must hold in the end is judged of members that
+    ended by themselves, as their logs say, and of simulations that came to rest. What was cut short
+    is not a finding: it is said, and the exit code is 0.
 
     \b
     Example:
@@ -105,6 +108,20 @@ def _as_json(
         "ok": all(verdict.ok for verdict in verdicts),
         "properties": _summed(verdicts),
         "not_at_rest": {one.run: one.not_at_rest for one in verdicts if one.not_at_rest},
+        "excused": {one.run: one.excused for one in verdicts if one.excused},
+        "missing": [
+            {
+                "run": verdict.run,
+                "node": one.node,
+                "name": verdict.names.get(one.node),
+                "sender": one.sender,
+                "sender_name": verdict.names.get(one.sender),
+                "messages": one.messages,
+                "first_seqs": list(one.first),
+            }
+            for verdict in verdicts
+            for one in verdict.missing
+        ],
         "violations": [
             {
                 "run": run,
@@ -142,7 +159,9 @@ def _print(journal: Path, verdicts: "list[RunVerdict]", show: int, per_run: bool
         print_table(
             f"{title}, {events:,} events", ["property", "judged", "violations", "runs"], rows
         )
+    _print_missing(verdicts)
     _print_restless(verdicts)
+    _print_excused(verdicts)
     total = sum(sum(verdict.broken.values()) for verdict in verdicts)
     found = _shown(verdicts, show)
     for run, one in found:
@@ -160,6 +179,41 @@ def _broken(row: dict[str, int]) -> str:
     )
 
 
+def _print_missing(verdicts: "list[RunVerdict]") -> None:
+    found = [(verdict, one) for verdict in verdicts for one in verdict.missing]
+    if not found:
+        return
+    several = len({verdict.run for verdict, _ in found}) > 1
+    rows = []
+    for verdict, one in found[:_MISSING_MAX]:
+        first = ", ".join(map(str, one.first)) + (", …" if one.messages > len(one.first) else "")
+        member = _called(verdict, one.node)
+        row = [member, _called(verdict, one.sender), f"{one.messages:,}", first]
+        rows.append([verdict.run, *row] if several else row)
+    columns = ["member", "lacks of sender", "messages", "the first"]
+    print_table(
+        "Missing in the end, and not replaced", ["run", *columns] if several else columns, rows
+    )
+    if len(found) > _MISSING_MAX:
+        print_words(f"and {len(found) - _MISSING_MAX:,} more members and senders")
+
+
+def _called(verdict: "RunVerdict", node: str) -> str:
+    name = verdict.names.get(node)
+    return node if name is None else f"{name} ({node})"
+
+
+def _print_excused(verdicts: "list[RunVerdict]") -> None:
+    for verdict in [one for one in verdicts if one.excused][:_NAMED_MAX]:
+        some = [f"{_called(verdict, node)}: {why}" for node, why in verdict.excused.items()]
+        more = len(some) - _EXCUSED_MAX
+        print_words(
+            f"{verdict.run}: not asked what they have in the end: "
+            + "; ".join(some[:_EXCUSED_MAX])
+            + (f"; and {more:,} more members." if more > 0 else ".")
+        )
+
+
 def _print_restless(verdicts: "list[RunVerdict]") -> None:
     restless = [one for one in verdicts if one.not_at_rest]
     if not restless:
@@ -167,6 +221,6 @@ def _print_restless(verdicts: "list[RunVerdict]") -> None:
     some = ", ".join(f"{one.run} ({one.not_at_rest})" for one in restless[:_NAMED_MAX])
     more = len(restless) - _NAMED_MAX
     print_words(
-        f"Not at rest, so that only what holds at every moment was judged: {some}"
+        f"Cut short, not at rest, so that only what holds at every moment was judged: {some}"
         + (f" and {more:,} more runs." if more > 0 else ".")
     )

@@ -8,10 +8,13 @@ than a simulated world knows, and this adds what follows from them and nothing e
 - What such a life multicast last may be missing in its log, and all that members multicast who
   wrote none. Whoever received it wrote down everything about it: it becomes a `multicast` again.
   Nodes of which nothing else is known are taken to have left.
-- A life that ended when there was more to come has left: it owes nothing. One that ended with
-  nothing waiting, after all that anybody received was stable, is judged as one that stayed.
+- A life whose log has an end, ended by itself. If it had nothing waiting, and nobody multicast
+  anything after it, it is judged as one that stayed: what others got, it should have got. Whether
+  the group knew that (whether all was stable) is not asked, since what is lost is never stable.
+- A life that ended while others went on to multicast, with messages waiting that its application
+  did not take, or because it was put out, has left: it owes nothing.
 
-The last of these compares clocks of several members; all else holds whatever they say.
+The last two compare clocks of several members; all else holds whatever they say.
 """
 
 from collections import defaultdict
@@ -23,10 +26,11 @@ from semcast.journal.event import Event
 from semcast.journal.header import Header
 
 Part: TypeAlias = tuple[Header, list[Event]]
-# What a recorder writes when its member leaves, with how many messages still waited; and where
-# events are missing, with how many.
+# What a recorder writes when its member leaves, with how many messages still waited; where events
+# are missing, with how many; and which lives (`sender`) were put out of the group.
 END: Final = "end"
 GAP: Final = "gap"
+EVICT: Final = "evict"
 _SAME: Final = ("run", "group", "reliability", "order", "purging", "k")
 
 
@@ -123,22 +127,22 @@ def _restore(logs: dict[str, list[Event]], whole: set[str]) -> None:
 
 
 def _excuse(logs: dict[str, list[Event]], whole: set[str]) -> None:
-    """Who ended before the group had come to rest has left."""
-    newest: dict[str, int] = {}
-    stable: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for log in logs.values():
+    """Who ended while others went on, or could not go on itself, has left."""
+    last_ns: dict[str, int] = {}
+    put_out: set[str | None] = set()
+    for node, log in logs.items():
         for event in log:
-            if event.sender is None or event.seq is None:
-                continue
-            if event.event == "receive" or (event.event == "multicast" and event.sender in whole):
-                newest[event.sender] = max(newest.get(event.sender, 0), event.seq)
-            elif event.event == "stable":
-                stable[event.sender].append((event.time_ns, event.seq))
+            if event.event == "multicast":
+                last_ns[node] = max(last_ns.get(node, event.time_ns), event.time_ns)
+            elif event.event == "receive" and event.sender and event.sender not in whole:
+                sent_ns = event.time_ns if event.sent_ns is None else event.sent_ns
+                last_ns[event.sender] = max(last_ns.get(event.sender, sent_ns), sent_ns)
+            elif event.event == EVICT:
+                put_out.add(event.sender)
     for node in whole:
         end = logs[node][-1]
-        rested = not end.seq and all(
-            any(time_ns <= end.time_ns and up_to >= seq for time_ns, up_to in stable[sender])
-            for sender, seq in newest.items()
+        went_on = any(
+            time_ns > end.time_ns for sender, time_ns in last_ns.items() if sender != node
         )
-        if not rested:
+        if end.seq or went_on or node in put_out:
             logs[node][-1] = end._replace(event="leave", seq=None)

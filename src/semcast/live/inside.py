@@ -114,6 +114,8 @@ class Inside:
 
     def stop(self) -> None:
         """Leave the group and end everything. Harmless when repeated, and in a forked child."""
+        if self._recorder is not None:
+            self._recorder.leaving()
         self.engine.stop()
         if os.getpid() == self._pid:
             if self._recorder is not None:

@@ -22,7 +22,7 @@ from semcast.errors import InputError, SemcastError
 from semcast.ids import Source
 from semcast.journal.event import Event
 from semcast.journal.header import Header
-from semcast.journal.lives import END, GAP
+from semcast.journal.lives import END, EVICT, GAP
 from semcast.journal.names import key_text, node_name
 from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter, require_stream
@@ -103,6 +103,8 @@ class Recorder:
         self.left_out = 0
         self._complained = False
         self._broken = False
+        # When the member left; what the recorder still has to write then takes its time.
+        self._left_ns = 0
         self._closing: Final = threading.Event()
         self._thread: Final = threading.Thread(
             target=self._run, name=f"semcast record {config.group}", daemon=True
@@ -118,10 +120,15 @@ class Recorder:
         self._engine = engine
         self._thread.start()
 
+    def leaving(self) -> None:
+        """The member leaves now: what others multicast from here on is none of its business."""
+        self._left_ns = self._left_ns or time.monotonic_ns()
+
     def close(self) -> None:
         """The member has left: write what is still there, and the end. Harmless when repeated."""
         if os.getpid() != self._pid or self._closing.is_set():
             return
+        self.leaving()
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
@@ -180,12 +187,25 @@ class Recorder:
             return  # the group never came together: there is nothing to tell
         member = self._engine.session.member
         waiting = 0 if member is None else member.deliverable()
-        self._write([self._event(time.monotonic_ns(), END, seq=waiting)])
+        out = [self._event(self._left_ns, EVICT, sender=name) for name in self._put_out()]
+        self._write([*out, self._event(self._left_ns, END, seq=waiting)])
         if self._writer is not None and not self._broken:
             try:
                 self._writer.finish(self.left_out)
             except (OSError, ValueError) as error:
                 self._complain(f"it stays a stream: {error}")
+
+    def _put_out(self) -> list[str]:
+        """The lives that were put out of the group, this one maybe: they ended, but not by
+        themselves.
+        """
+        assert self._engine is not None
+        session = self._engine.session
+        roster = session.roster
+        found = {Source(member, life) for member, life in roster.evicted.items() if life > 0}
+        if roster.former_incarnation > session.me.incarnation:
+            found.add(session.me)  # another process took its name
+        return sorted(node_name(one) for one in found)
 
     # -- rows --------------------------------------------------------------------------------------
 

@@ -37,6 +37,9 @@ DEFAULTS: Final[Mapping[str, str]] = {
     # Beyond so many, the first rows of an order are found by a sort, which spills: in memory, room
     # for twice as many is taken at once, whether they come or not.
     "spark.sql.execution.topKSortFallbackThreshold": "100000",
+    # Adaptive execution writes a plan down whenever it changes. That of logs of many lives, which
+    # shows all that is kept under it, does not fit into a gigabyte.
+    "spark.sql.maxPlanStringLength": "100000",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -2,7 +2,7 @@
 
 What follows from such logs, and nothing else, is added here by the rules that are explained there:
 a log without an end gets a `crash`; what somebody received of a sender whose log is not whole
-becomes a `multicast` again; who ended before the group had come to rest has left.
+becomes a `multicast` again; who ended while others went on has left.
 """
 
 from functools import reduce
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.journal import COLUMNS
-from semcast.journal.lives import END, GAP
+from semcast.journal.lives import END, EVICT, GAP
 
 _COLUMNS: Final = tuple(name for name, _ in COLUMNS)
 
@@ -26,8 +26,7 @@ def settle(events: DataFrame, lives: DataFrame) -> DataFrame:
     ends = _ends(logs, lives)
     whole = F.broadcast(ends.where("whole").select("run", F.col("node").alias("sender")))
     restored = _restored(logs, whole, ends)
-    rests = _rests(logs, whole)
-    settled = [_excused(logs, ends, rests), restored, _crashes(ends, restored)]
+    settled = [_excused(logs, whole, ends), restored, _crashes(ends, restored)]
     union = reduce(DataFrame.unionByName, [frame.select(*_COLUMNS) for frame in settled])
     return union.withColumn("at", F.col("lsn"))
 
@@ -115,32 +114,28 @@ def _column(frame: DataFrame, name: str, kind: str) -> Column:
     return found.alias(name)
 
 
-def _rests(logs: DataFrame, whole: DataFrame) -> DataFrame:
-    """By run: when all that anybody received was stable somewhere, or null if it never was."""
-    about = logs.where("sender is not null and seq is not null")
-    sent = about.where("event = 'multicast'").join(whole, ["run", "sender"], "left_semi")
-    heard = about.where("event = 'receive'")
-    newest = sent.unionByName(heard).groupBy("run", "sender").agg(F.max("seq").alias("newest"))
-    stable = (
-        about.where("event = 'stable'")
-        .join(F.broadcast(newest), ["run", "sender"])
-        .where("seq >= newest")
-        .groupBy("run", "sender")
-        .agg(F.min("time_ns").alias("stable_ns"))
-    )
-    found = newest.join(stable, ["run", "sender"], "left")
-    return found.groupBy("run").agg(
-        F.max("stable_ns").alias("rest_ns"), F.bool_or(F.isnull("stable_ns")).alias("restless")
-    )
+def _left(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
+    """Those (run, node) whose log has an end that is not judged; maybe several times."""
+    enders = ends.where("whole")
+    sent = logs.where("event = 'multicast'").select("run", F.col("node").alias("sender"), "time_ns")
+    heard = logs.where("event = 'receive' and sender is not null")
+    heard = heard.join(whole, ["run", "sender"], "left_anti")
+    heard = heard.select("run", "sender", F.coalesce("sent_ns", "time_ns").alias("time_ns"))
+    last = sent.unionByName(heard).groupBy("run", "sender").agg(F.max("time_ns").alias("sent_ns"))
+    went_on = enders.join(F.broadcast(last), "run").where("sender != node and sent_ns > last_ns")
+    put_out = logs.where(F.col("event") == EVICT).select("run", F.col("sender").alias("node"))
+    left = [enders.where("coalesce(waiting, 0) != 0"), went_on, put_out]
+    return reduce(DataFrame.unionByName, [frame.select("run", "node") for frame in left])
 
 
-def _excused(logs: DataFrame, ends: DataFrame, rests: DataFrame) -> DataFrame:
-    """All logs as they are, but for whoever ended too early: it has left."""
-    verdict = ends.where("whole").join(rests, "run", "left")
-    early = verdict.where(
-        "coalesce(waiting, 0) != 0 or coalesce(restless, false) "
-        "or coalesce(rest_ns > last_ns, false)"
-    ).select("run", "node", F.col("last_lsn").alias("lsn"), F.lit(True).alias("early"))
+def _excused(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
+    """All logs as they are, but for whoever ended while others went on: it has left."""
+    left = _left(logs, whole, ends).distinct()
+    early = (
+        ends.where("whole")
+        .join(left, ["run", "node"], "left_semi")
+        .select("run", "node", F.col("last_lsn").alias("lsn"), F.lit(True).alias("early"))
+    )
     marked = logs.join(F.broadcast(early), ["run", "node", "lsn"], "left")
     return marked.withColumn(
         "event", F.when(F.col("early"), F.lit("leave")).otherwise(F.col("event"))

@@ -10,6 +10,10 @@ room keeps its message, stores it the instant there is room, and makes the next 
 at the receiver's; whatever the receiver's side admits moves on at once, and a full buffer admits a
 message that obsoletes one it holds. With a safety latency L, a message may purge others from the
 retransmission buffer (the only one, or the sender's side) from L after it was sent.
+
+With several `senders` the traffic is theirs together: each has numbers and a bitmap of its own, and
+all of them share the buffers. Messages come in the traffic's order, so that one that finds no room
+holds up those behind it, whoever sends them.
 """
 
 import heapq
@@ -23,10 +27,9 @@ from semcast.ids import Source
 from semcast.obsolescence import Annotation, Tagger
 from semcast.protocol import BufferConfig, Purging, PurgingBuffer, Reason, SafeUpTo, Verdict
 from semcast.sim.settings import Between, Settings
-from semcast.sim.traffic import SECOND_NS, Item, Overwrites, Traffic
+from semcast.sim.traffic import SECOND_NS, Chains, Item, Overwrites, Replay, Traffic
 from semcast.wire.message import Message
 
-ME: Final = Source(1, 1)
 DelayMs: TypeAlias = Annotated[float, Between(0, 3_600_000)]
 
 
@@ -66,9 +69,16 @@ class TwoBuffers(Settings):
     slow_delay_ms: DelayMs = 20.0
     duration_s: Annotated[float, Between(1e-3, 1e7)] = 400.0
     warm_up_s: Annotated[float, Between(0, 1e7)] = 100.0
+    # A trace, or chains, is dealt out to so many senders, each with a bitmap of its own.
+    senders: Annotated[int, Between(1, 1_000_000)] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.senders > 1 and not isinstance(self.traffic, Chains | Replay):
+            raise ConfigError(
+                f"senders is {self.senders}, but traffic of kind {self.traffic.kind!r} is of one "
+                "sender; use replay or chains"
+            )
         if self.warm_up_s >= self.duration_s:
             raise ConfigError(
                 f"warm_up_s is {self.warm_up_s:g} and duration_s {self.duration_s:g}; "
@@ -128,20 +138,22 @@ class Receiver:
         self.taken = 0
         self.latency = Mean()
         self.semantic = Mean()
-        # Purged, and waiting for what replaces it: times of sending, by the number of the cover.
-        self._owed: dict[int, list[int]] = {}
+        # Purged, and waiting for what replaces it: times of sending, by sender and number of the
+        # cover.
+        self._owed: dict[tuple[int, int], list[int]] = {}
 
     def owe(self, buffer: PurgingBuffer) -> None:
         """Note what a buffer on the way to this receiver purged."""
         for purged in buffer.drain_purged():
             assert purged.cover is not None
             victim = purged.message
-            owed = self._owed.pop(victim.seq, [])
+            owed = self._owed.pop((victim.source.sender, victim.seq), [])
             owed.append(victim.sent_ns)
-            before = self._owed.get(purged.cover.seq)
+            cover = (purged.cover.source.sender, purged.cover.seq)
+            before = self._owed.get(cover)
             if before is not None:
                 owed += before
-            self._owed[purged.cover.seq] = owed
+            self._owed[cover] = owed
 
     def take(self, now_ns: int, since_ns: int) -> bool:
         """Take one message, if there is one; what was sent before `since_ns` is not measured."""
@@ -149,7 +161,7 @@ class Receiver:
         if message is None:
             return False
         self.taken += now_ns >= since_ns
-        owed = self._owed.pop(message.seq, [])
+        owed = self._owed.pop((message.source.sender, message.seq), [])
         if message.sent_ns >= since_ns:
             self.latency.add(now_ns - message.sent_ns)
         for sent_ns in [*owed, message.sent_ns]:
@@ -165,6 +177,15 @@ class Event(NamedTuple):
     priority: int
     number: int
     action: Callable[[], None]
+
+
+class Sender:
+    """Numbers its messages, and marks what each of them replaces."""
+
+    def __init__(self, number: int, k: int) -> None:
+        self.source: Final = Source(1 + number, 1)
+        self.tagger: Final = Tagger(k)
+        self.seq = 0
 
 
 class Model:
@@ -183,15 +204,22 @@ class Model:
         self._near = near
         self._slow = Receiver(PurgingBuffer(config, record=True) if split else near, self._delay_ns)
         self._fast = Receiver(PurgingBuffer(config, record=True), 0)
-        self._tagger = Tagger(settings.buffers.k)
+        self._k = settings.buffers.k
+        self._senders: dict[int, Sender] = {}
         stream = random.Random(f"{seed}/sender/traffic")
-        self._items: Iterator[Item] = settings.traffic.items(stream)
+        traffic = settings.traffic
+        self._items: Iterator[Item] = (
+            traffic.items(stream, settings.senders)
+            if isinstance(traffic, Chains | Replay)
+            else traffic.items(stream)
+        )
         self._events: list[Event] = []
         self._numbers = 0
         self._now_ns = 0
-        self._seq = 0
-        # Made, but not stored yet: the sender is blocked while this is so.
+        # Made, but not stored yet: its sender is blocked while this is so.
         self._waiting: Annotation | None = None
+        self._source = Source(1, 1)
+        self._seq = 0
         self._blocked_ns = 0
         self._sent = 0
         self._held_ns = 0  # the sum of messages held times how long
@@ -240,15 +268,19 @@ class Model:
             self._at(self._now_ns + item.gap_ns, 2, lambda: self._make(item))
 
     def _make(self, item: Item) -> None:
-        self._seq += 1
-        self._waiting = self._tagger.tag(self._seq, item.replaces)
+        sender = self._senders.get(item.sender)
+        if sender is None:
+            sender = self._senders[item.sender] = Sender(item.sender, self._k)
+        sender.seq += 1
+        self._source, self._seq = sender.source, sender.seq
+        self._waiting = sender.tagger.tag(sender.seq, item.replaces)
 
     def _store(self) -> bool:
         """Store the message that waits, if there is room for it."""
         mark = self._waiting
         assert mark is not None
         message = Message(
-            ME,
+            self._source,
             self._seq,
             mark.key,
             len(mark.key),
@@ -266,14 +298,14 @@ class Model:
             pass
         self._sent += self._now_ns >= self._since_ns
         if self._guard is not None:
-            self._at(self._now_ns + self._safety_ns, 1, lambda: self._safe(message.seq))
+            self._at(self._now_ns + self._safety_ns, 1, lambda: self._safe(message))
         self._prepare()
         return True
 
-    def _safe(self, seq: int) -> None:
+    def _safe(self, message: Message) -> None:
         assert self._guard is not None
-        self._guard.advance(ME, seq)
-        self._near.covers_released(ME)
+        self._guard.advance(message.source, message.seq)
+        self._near.covers_released(message.source)
 
     # -- on the way ----------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Does it hold? Streams, a receiver and a first guess of N in; the smallest N that holds, out.
 
 Every question is a sweep of the two-buffer model (SRM §5.2) that replays the streams: one sender,
-the trace's own gaps, and a receiver that is busy for a fixed time with each message. Buffers grow
+or as many as the trace has, the trace's own gaps, and a receiver that is busy for a fixed time with
+each message. Buffers grow
 by powers of two, because memory is bought that way and a plan is not more exact than its trace.
 """
 
@@ -83,10 +84,11 @@ def confirm(
     buffer_messages: int,
     k: int,
     blocked_share_max: float,
+    senders: int = 1,
 ) -> Confirmed:
     """Try the closed form's buffer and larger ones: on the first stream, and the best on all."""
     sizes = ladder(buffer_messages, streams[0].messages)
-    bench = Bench(spark, receiver_rate_msg_s, k)
+    bench = Bench(spark, receiver_rate_msg_s, k, senders)
     for size in sizes[_first_to_hold(bench, streams[0], sizes, blocked_share_max) :]:
         found = bench.trial(streams, size)
         if found.holds(blocked_share_max):
@@ -126,8 +128,11 @@ def ladder(buffer_messages: int, messages: int) -> list[int]:
 class Bench:
     """Where buffers are tried; what was tried once is not run again."""
 
-    def __init__(self, spark: SparkSession, receiver_rate_msg_s: float, k: int) -> None:
+    def __init__(
+        self, spark: SparkSession, receiver_rate_msg_s: float, k: int, senders: int = 1
+    ) -> None:
         self.spark = spark
+        self._senders = senders
         self._delay_ms = 1000 / receiver_rate_msg_s
         self._k = k
         self._known: dict[tuple[int, int], Row] = {}
@@ -165,6 +170,7 @@ class Bench:
         scenario = TwoBufferScenario(
             traffic=Replay(file=str(stream.path)),
             buffers=Buffers(messages=size, k=self._k),
+            senders=self._senders,
             slow_delay_ms=self._delay_ms,
             duration_s=stream.duration_s,
             warm_up_s=0.0,

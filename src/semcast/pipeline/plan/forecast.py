@@ -5,7 +5,7 @@ in the long run (SRM §5.1, OBS §4.5). The sweep in `confirm` asks the rest.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from semcast.model import purge as model
@@ -53,6 +53,23 @@ def forecast(pmf: Mapping[int, float], demand: Demand) -> Forecast:
     )
 
 
+def forecast_per_sender(
+    own: Mapping[int, float], whole: Mapping[int, float], demand: Demand
+) -> Forecast:
+    """The same if each sender is a member of its own.
+
+    Its bitmap counts its own messages (`own`); the receiver's buffer holds those of all (`whole`,
+    in which a message replaces those of its own sender only). Neither limits the other.
+    """
+    told = forecast(own, demand)
+    if told.k is None:
+        return told
+    held = model.smallest_buffer(
+        model.from_table(whole), demand.sender_rate_msg_s, demand.receiver_rate_msg_s
+    )
+    return replace(told, buffer_messages=held.buffer_min_messages)
+
+
 def within_reach(pmf: Mapping[int, float], k: int = K_MAX) -> dict[int, float]:
     """What a bitmap of k bits knows: to it, a longer distance replaces nothing."""
     near = {x: share for x, share in pmf.items() if 1 <= x <= k}
@@ -86,5 +103,24 @@ class Expected:
 def expected(pmf: Mapping[int, float], demand: Demand, buffer_messages: int, k: int) -> Expected:
     """R, T and the delay of a full buffer (SRM eq. 1, OBS §5.3)."""
     ratio = model.purge_ratio(model.from_table(within_reach(pmf, k)), buffer_messages, k)
+    return _expected(ratio, demand, buffer_messages)
+
+
+def expected_per_sender(
+    own: Mapping[int, float],
+    whole: Mapping[int, float],
+    demand: Demand,
+    buffer_messages: int,
+    k: int,
+) -> Expected:
+    """The same if each sender is a member of its own: at most what the buffer holds together, and
+    at most what bitmaps tell.
+    """
+    held = model.purge_ratio(model.from_table(whole), buffer_messages)
+    told = 1 - within_reach(own, k)[0]
+    return _expected(min(held, told), demand, buffer_messages)
+
+
+def _expected(ratio: float, demand: Demand, buffer_messages: int) -> Expected:
     bound = None if ratio >= 1 else demand.receiver_rate_msg_s / (1 - ratio)
     return Expected(ratio, bound, 1000 * buffer_messages / demand.receiver_rate_msg_s)

@@ -2,17 +2,29 @@
 
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.errors import InputError
 from semcast.obsolescence import K_MAX
 from semcast.pipeline.plan.confirm import Confirmed, Trial, confirm
-from semcast.pipeline.plan.forecast import Demand, Forecast, forecast, smallest_k, within_reach
+from semcast.pipeline.plan.forecast import (
+    Demand,
+    Expected,
+    Forecast,
+    expected,
+    expected_per_sender,
+    forecast,
+    forecast_per_sender,
+    smallest_k,
+    within_reach,
+)
 from semcast.pipeline.plan.streams import Cut, write_streams
 from semcast.pipeline.profile.find import Files, Found
 from semcast.pipeline.profile.kernel import Question
@@ -20,6 +32,9 @@ from semcast.pipeline.profile.run import profile_rows
 from semcast.pipeline.profile.source import open_stream
 from semcast.pipeline.profile.summary import TrafficProfile
 from semcast.pipeline.progress import run_job
+
+# Between a sender's name and a key: ASCII's unit separator, which neither has.
+_UNIT: Final = chr(31)
 
 
 @dataclass(frozen=True)
@@ -53,10 +68,24 @@ class Plan:
     confirmed: Confirmed | None
     # If every sender of the trace is a member of its own: the bitmap then counts its messages only.
     k_per_sender: int | None
+    # Planned so: distances in the whole stream, of messages and what their own senders replaced.
+    whole_pmf: Mapping[int, float] | None = None
 
     @property
     def final(self) -> Trial | None:
         return None if self.confirmed is None else self.confirmed.final
+
+    @property
+    def per_sender(self) -> bool:
+        """Whether each sender of the trace is planned for as a member of its own."""
+        return self.whole_pmf is not None
+
+    def expected(self, trial: Trial) -> Expected:
+        """What the closed form says of this buffer and bitmap."""
+        pmf, demand = self.profile.pmf, self.forecast.demand
+        if self.whole_pmf is None:
+            return expected(pmf, demand, trial.buffer_messages, trial.k)
+        return expected_per_sender(pmf, self.whole_pmf, demand, trial.buffer_messages, trial.k)
 
 
 @dataclass(frozen=True)
@@ -66,6 +95,8 @@ class Wish:
     receiver: Receiver
     seeds: int = 10
     blocked_share_max: float = 0.01
+    # Each sender of the trace is a member of its own; else one member sends all of it.
+    per_sender: bool = False
 
 
 def plan_found(spark: SparkSession, found: Found, wish: Wish, work: Path | None = None) -> Plan:
@@ -86,20 +117,33 @@ def plan_rows(
 
     `work` is a folder for the streams that are replayed; on a cluster all machines must see it.
     """
-    profile = profile_rows(spark, rows, name, Question(per_sender=False))
+    profile = profile_rows(spark, rows, name, Question(wish.per_sender))
     rate = profile.mean_rate_msg_s
     if rate is None or profile.first_s is None or profile.last_s is None:
         raise InputError(f"{name}: no times in it, or all the same; a plan needs rates")
     demand = Demand(rate, wish.receiver.rate_of(rate))
-    hoped = forecast(profile.pmf, demand)
+    whole = _whole_pmf(spark, rows, name) if wish.per_sender else None
+    if whole is None:
+        hoped = forecast(profile.pmf, demand)
+    else:
+        hoped = forecast_per_sender(profile.pmf, whole, demand)
     if hoped.buffer_messages is None or hoped.k is None:
-        return Plan(profile, hoped, None, None)
+        return Plan(profile, hoped, None, None, whole)
     with _folder(work) as folder:
         confirmed = _confirmed(spark, rows, profile, hoped, wish, folder)
     k_per_sender = None
-    if profile.senders > 1 and confirmed.final is not None:
+    if confirmed.final is not None and wish.per_sender:
+        k_per_sender = confirmed.final.k
+    elif confirmed.final is not None and profile.senders > 1:
         k_per_sender = _k_per_sender(spark, rows, profile, confirmed.final.k)
-    return Plan(profile, hoped, confirmed, k_per_sender)
+    return Plan(profile, hoped, confirmed, k_per_sender, whole)
+
+
+def _whole_pmf(spark: SparkSession, rows: DataFrame, name: str) -> Mapping[int, float]:
+    """Distances in the whole stream, where a key is its sender's own."""
+    key = F.coalesce(F.col("key"), F.lit(""))
+    own = F.when(key == "", F.lit("")).otherwise(F.concat_ws(_UNIT, "sender", "key"))
+    return profile_rows(spark, rows.withColumn("key", own), name, Question(per_sender=False)).pmf
 
 
 def _confirmed(
@@ -120,7 +164,8 @@ def _confirmed(
     first: Confirmed | None = None
     for k in dict.fromkeys((hoped.k, K_MAX)):
         rate, size = hoped.demand.receiver_rate_msg_s, hoped.buffer_messages
-        found = confirm(spark, streams, rate, size, k, wish.blocked_share_max)
+        senders = max(1, profile.senders) if wish.per_sender else 1
+        found = confirm(spark, streams, rate, size, k, wish.blocked_share_max, senders)
         if found.final is not None:
             return found
         first = first or found

@@ -26,7 +26,7 @@ BLOCKS_DRAWN: Final = 16
 ROWS_MAX: Final = 20_000_000
 
 DRAWS: Final = "stream int, place int, block bigint"
-STREAMS: Final = "stream int, time_s double, key string, size int"
+STREAMS: Final = "stream int, time_s double, sender string, key string, size int"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def drawn(rows: DataFrame, choice: DataFrame, cut: Cut, rows_max: int | None = N
     return (
         joined.withColumn("moved_s", moved_s)
         .orderBy("stream", "moved_s", "place", "file", "start", "row")
-        .select("stream", F.col("moved_s").alias("time_s"), "key", "size")
+        .select("stream", F.col("moved_s").alias("time_s"), "sender", "key", "size")
     )
 
 

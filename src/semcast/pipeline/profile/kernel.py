@@ -56,8 +56,8 @@ ARROW_SCHEMA: Final = pa.schema(
 class Question:
     """What is asked of a stream."""
 
-    # Distances in each sender's own sequence, as bitmaps count them; else in the whole stream.
-    per_sender: bool = True
+    # Distances in each sender's own sequence, as if it were a member; else in the whole stream.
+    per_sender: bool = False
     window_s: float = 1.0
 
 

@@ -12,6 +12,7 @@ from semcast.check.relation import NEVER
 from semcast.check.violation import MessageId
 from semcast.errors import InputError
 from semcast.journal import Header, parse_node
+from semcast.journal.lives import END
 
 GONE: Final = ("crash", "leave")
 
@@ -28,6 +29,8 @@ class Seen(NamedTuple):
     # When the last of them was, and the latest of them; clocks may go back.
     last_ns: int
     latest_ns: int
+    # The largest seq that it named: of an `end`, how many messages waited.
+    newest: int | None = None
 
 
 @dataclass
@@ -43,6 +46,8 @@ class RunFacts:
     # Sets of nodes, as bits.
     initial: int
     correct: int
+    # Those whose log says that they ended by themselves.
+    ended: int
     end_ns: int
     counts: dict[str, int]
     numbers: dict[str, int] = field(init=False)
@@ -109,6 +114,8 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
             gone_at[one.node] = min(gone_at[one.node], one.first_at)
         if one.event == "crash":
             crash_at[one.node] = one.first_at
+    ends = {one.node: one for one in seen if one.event == END}
+    early = _ended_early(header, seen, ends)
     return RunFacts(
         header,
         nodes,
@@ -116,13 +123,26 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
         [crash_at[node] for node in nodes],
         [gone_at[node] for node in nodes],
         (1 << len(header.members)) - 1,
-        _correct(nodes, gone_at),
+        _correct(nodes, {node for node in nodes if gone_at[node] != NEVER or node in early}),
+        sum(1 << n for n, node in enumerate(nodes) if node in ends),
         _end_ns(header, seen),
         counts,
     )
 
 
-def _correct(nodes: list[str], gone_at: dict[str, int]) -> int:
+def _ended_early(header: Header, seen: list[Seen], ends: dict[str, Seen]) -> set[str]:
+    """Who ended while others went on, or with messages waiting; as in `check.history`."""
+    if not header.one_order:
+        return set()
+    sent = {one.node: one.last_at for one in seen if one.event == "multicast"}
+    return {
+        node
+        for node, end in ends.items()
+        if end.newest or any(at > end.last_at for other, at in sent.items() if other != node)
+    }
+
+
+def _correct(nodes: list[str], gone: set[str]) -> int:
     """Those that neither crashed nor left, and of which no later life is known."""
     newest: dict[int, int] = {}
     for name in nodes:
@@ -131,7 +151,7 @@ def _correct(nodes: list[str], gone_at: dict[str, int]) -> int:
     mask = 0
     for n, name in enumerate(nodes):
         sender, incarnation = parse_node(name)
-        if gone_at[name] == NEVER and incarnation == newest[sender]:
+        if name not in gone and incarnation == newest[sender]:
             mask |= 1 << n
     return mask
 

@@ -2,8 +2,8 @@
 
 Properties are the table of `check.report`, each judged by a stage that has a file of its own here:
 a property that joins there needs a line in `STAGES`, and its kernel one in `KERNELS`. Which are
-promised depends on a run's header. What must hold in the end is judged of runs that have come to
-rest.
+promised depends on a run's header. What must hold in the end is judged of runs that ended by
+themselves or came to rest (`check.rest`).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
+from semcast.check.missing import Missing
+from semcast.check.relation import NEVER
 from semcast.check.report import PROPERTIES, Property
 from semcast.check.violation import MessageId, Violation
 from semcast.errors import ConfigError
@@ -35,7 +37,9 @@ from semcast.pipeline.verify import (
     stability,
     validity,
 )
+from semcast.pipeline.verify.facts import RunFacts
 from semcast.pipeline.verify.frames import BY_NODE, BY_SENDER, IN_ORDER, Frames, Maker, Makers
+from semcast.pipeline.verify.missing import missing
 from semcast.pipeline.verify.rest import restless
 from semcast.pipeline.verify.survey import counts_of, survey
 
@@ -67,6 +71,9 @@ KERNELS: Final[dict[str, dict[str, Maker]]] = {
     IN_ORDER: {safe_purging.PROPERTY: safe_purging.kernel, stability.PROPERTY: stability.kernel},
 }
 SHOWN_MAX: Final = 20
+# Why a node of a live run owes nothing in the end.
+NO_END: Final = "its log has no end: killed, cut off, or still running"
+LEFT: Final = "left before the end"
 
 
 @dataclass
@@ -82,6 +89,11 @@ class RunVerdict:
     broken: dict[str, int] = field(default_factory=dict)
     # The first violations of each property.
     shown: list[Violation] = field(default_factory=list)
+    # Which messages are missing where, by what must hold in the end.
+    missing: list[Missing] = field(default_factory=list)
+    # Of a live run: the nodes of which that is not asked, and why; and what people call nodes.
+    excused: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -136,7 +148,8 @@ def verify(
 ) -> list[RunVerdict]:
     """Judge every run by everything that it promised.
 
-    Whether a run has come to rest is read from its journal, unless `assume_rest` says it.
+    Whether a run ended by itself or came to rest is read from its journal, unless `assume_rest`
+    says it.
     """
     wanted = chosen(properties)
     # Logs of lives are put together once, however often they are asked.
@@ -147,7 +160,7 @@ def verify(
         events.unpersist()
         raise
     runs = frames.facts.runs
-    verdicts = [RunVerdict(run.header.run, sum(run.counts.values())) for run in runs]
+    verdicts = [_verdict_of(run) for run in runs]
     try:
         if assume_rest is None and any(not one.safety for one in wanted):
             _mark_restless(spark, frames, verdicts)
@@ -156,11 +169,26 @@ def verify(
                 verdict.not_at_rest = "it was said not to have come to rest"
         for one in wanted:
             _judge(spark, frames, one, verdicts, shown_max)
+        _find_missing(spark, frames, wanted, verdicts)
     finally:
         frames.close()
         if journals.live:
             events.unpersist()
     return verdicts
+
+
+def _verdict_of(run: RunFacts) -> RunVerdict:
+    """Nothing is judged yet; but who is excused is known."""
+    excused: dict[str, str] = {}
+    if not run.header.one_order:
+        for n, node in enumerate(run.nodes):
+            if run.crash_at[n] != NEVER:
+                excused[node] = NO_END
+            elif not (run.correct >> n) & 1:
+                excused[node] = LEFT
+    pairs = (one.split(" ", 1) for one in run.header.names)
+    names = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    return RunVerdict(run.header.run, sum(run.counts.values()), excused=excused, names=names)
 
 
 def _mark_restless(spark: SparkSession, frames: Frames, verdicts: list[RunVerdict]) -> None:
@@ -177,7 +205,7 @@ def _judge(
 ) -> None:
     numbers = {}
     for no, (run, verdict) in enumerate(zip(frames.facts.runs, verdicts, strict=True)):
-        if promised(one, run.header) and (one.safety or not verdict.not_at_rest):
+        if one.applies(run.header) and (one.safety or not verdict.not_at_rest):
             numbers[run.header.run] = no
             verdict.judged[one.name] = sum(run.counts.get(event, 0) for event in one.about)
             verdict.broken[one.name] = 0
@@ -191,9 +219,24 @@ def _judge(
             verdict.shown.append(violation_of(row))
 
 
-def promised(one: Property, header: Header) -> bool:
-    """Whether a run promised this."""
-    return header.reliability in one.reliability and header.order in one.order
+def _find_missing(
+    spark: SparkSession, frames: Frames, wanted: Sequence[Property], verdicts: list[RunVerdict]
+) -> None:
+    """Put together what those lack that owe something."""
+    liveness = [one for one in wanted if not one.safety]
+    broken = [one for one in liveness if any(verdict.broken.get(one.name) for verdict in verdicts)]
+    by_run = {
+        verdict.run: verdict
+        for verdict in verdicts
+        if any(verdict.broken.get(one.name) for one in broken)
+    }
+    if not by_run:
+        return
+    stage = missing(frames, [one.name for one in broken], by_run)
+    for row in run_job(spark, "missing", stage.collect):
+        by_run[row.run].missing.append(
+            Missing(row.node, row.sender, row.messages, tuple(row["first"]))
+        )
 
 
 def first_of_each(violations: DataFrame, shown_max: int) -> DataFrame:
@@ -214,7 +257,7 @@ def all_violations(frames: Frames, properties: Sequence[str] | None = None) -> D
     """
     stages = []
     for one in chosen(properties):
-        runs = [run.header.run for run in frames.facts.runs if promised(one, run.header)]
+        runs = [run.header.run for run in frames.facts.runs if one.applies(run.header)]
         if runs:
             stages.append(STAGES[one.name](frames).where(F.col("run").isin(runs)))
     return reduce(DataFrame.unionByName, stages)

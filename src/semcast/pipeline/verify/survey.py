@@ -83,6 +83,7 @@ def seen_in(counts: DataFrame) -> DataFrame:
         F.max("last_at").alias("last_at"),
         F.max_by("last_ns", "last_at").alias("last_ns"),
         F.max("latest_ns").alias("latest_ns"),
+        F.max("newest").alias("newest"),
     )
 
 
