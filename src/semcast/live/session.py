@@ -282,10 +282,10 @@ class Session:
         if self.roster.gone(source.sender):
             # It was put out, and may not have heard of it.
             self._answer_old(address, now_ns)
-        self._on_roster(source, now_ns)
+        self._on_roster(now_ns)
 
-    def _on_roster(self, teller: Source, now_ns: int) -> None:
-        """The roster may have changed: begin, name those that are new, let go those that left."""
+    def _on_roster(self, now_ns: int) -> None:
+        """The roster may have changed: begin, let go those that left."""
         roster = self.roster
         self.transport.peers = roster.addresses()
         if self.member is None:
@@ -295,8 +295,6 @@ class Session:
             if roster.complete:
                 self._complete(now_ns)
             return
-        if teller.sender in roster.peers:
-            self.member.name(teller, roster.name_of(teller.sender))
         if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
             self.end(
                 f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
@@ -338,9 +336,8 @@ class Session:
             self._observer(self.me),
             joining=roster.former_incarnation >= 0,
         )
-        for peer in roster.peers.values():
-            if peer.id in roster.members:
-                self.member.name(Source(peer.id, peer.incarnation), peer.name)
+        for one in roster.members:
+            self.member.name(one, roster.name_of(one))
         self._remove_and_restore(now_ns)
         self.say_hello(now_ns)
 
@@ -348,7 +345,7 @@ class Session:
         """Put a member out of the group, for everybody."""
         peer = self.roster.peers.get(member)
         self.roster.evicted[member] = 0 if peer is None else peer.incarnation
-        self._on_roster(self.me, now_ns)
+        self._on_roster(now_ns)
         self.say_hello(now_ns)
 
     # -- the end -----------------------------------------------------------------------------------
