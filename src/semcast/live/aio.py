@@ -141,7 +141,11 @@ class Group(BaseGroup):
         1
         >>> await group.drain()
         """
-        await self._until(self._all_stable)
+        self._count_drain(1)
+        try:
+            await self._until(self._all_stable)
+        finally:
+            self._count_drain(-1)
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens to the group from now on, until this member leaves. Who takes it too slowly

@@ -122,8 +122,12 @@ class Group(BaseGroup):
         1
         >>> group.drain(timeout=10.0)
         """
-        if not self._engine.wait_for(self._all_stable, timeout):
-            raise TimeoutError("not every member has everything that was sent yet")
+        self._count_drain(1)
+        try:
+            if not self._engine.wait_for(self._all_stable, timeout):
+                raise TimeoutError("not every member has everything that was sent yet")
+        finally:
+            self._count_drain(-1)
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """What happens to the group from now on, until this member leaves, or until nothing happens

@@ -31,7 +31,7 @@ class BaseGroup:
     ) -> None:
         self.config: Final = config
         self._teller: Final = Teller(config.group, config.name)
-        self._inside: Final = Inside(config, observer, self._teller.tell)
+        self._inside: Final = Inside(config, observer, self._teller)
         self._engine: Final[Engine] = self._inside.engine
         self._engine.session.on_ended = self._teller.wake
         self._health: Final = self._inside.health
@@ -149,6 +149,13 @@ class BaseGroup:
             if event is None and self._engine.session.ended is not None:
                 raise self._engine.session.ended
             return event
+
+    def _count_drain(self, more: int) -> None:
+        """Somebody begins to wait until everybody has everything, or no longer does: who stands in
+        the way of that may be put out (`evict_after_s`).
+        """
+        with self._engine.pump.lock:
+            self._engine.session.drains += more
 
     def _all_stable(self) -> bool:
         session = self._engine.session

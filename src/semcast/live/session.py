@@ -77,6 +77,8 @@ class Session:
         self.status: dict[str, float] = {}
         # By their "kind", what to do with notes that are not hellos.
         self.handlers: Final[dict[str, Handler]] = {}
+        # How many callers wait until everybody has what was sent.
+        self.drains = 0
         # Why this member can go on no longer, if so.
         self.ended: Exception | None = None
         # Called when that comes to be so, by whoever holds the lock; must not block.
