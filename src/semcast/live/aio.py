@@ -89,7 +89,8 @@ class Group(BaseGroup):
         return sent
 
     async def receive(self) -> Message:
-        """The next message. If it is cancelled, no message is lost.
+        """The next message. If it is cancelled, no message is lost. A member that was put out gets
+        what waited for it; then, as after leaving, GroupClosedError.
 
         >>> await group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
         2
@@ -119,7 +120,7 @@ class Group(BaseGroup):
             await self._until(self._has_message)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """All messages, until this member leaves.
+        """All messages, until this member leaves, or was put out and has taken what waited.
 
         >>> group.send_nowait(b"trade 17")
         1

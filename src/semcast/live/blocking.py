@@ -73,7 +73,8 @@ class Group(BaseGroup):
         return self._engine.send_many(listed, marks, timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The next message; TimeoutError if there is none in time.
+        """The next message; TimeoutError if there is none in time. A member that was put out gets
+        what waited for it; then, as after leaving, GroupClosedError.
 
         What was not taken stays replaceable, but for the next few messages (at most 31) of an
         application that needs less than 4 µs for each.
@@ -100,7 +101,7 @@ class Group(BaseGroup):
         return self._engine.receive_many(messages_max, timeout)
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, until this member leaves.
+        """All messages, until this member leaves, or was put out and has taken what waited.
 
         >>> group.send_nowait(b"trade 17")
         1

@@ -81,6 +81,8 @@ class Session:
         self.drains = 0
         # Why this member can go on no longer, if so.
         self.ended: Exception | None = None
+        # Whether it was put out by others: then what came before may still be taken.
+        self.may_take = False
         # Called when that comes to be so, by whoever holds the lock; must not block.
         self.on_ended: Callable[[], None] | None = None
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
@@ -133,7 +135,8 @@ class Session:
                     if self.member is None or len(self._notes) >= _NOTES_MAX:
                         # It may be what the messages behind it wait for.
                         self._read_notes(now_ns)
-                elif self.member is not None:
+                elif self.member is not None and not self.may_take:
+                    # To who was put out nobody sends again what it misses: nothing more comes in.
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
@@ -300,12 +303,14 @@ class Session:
         if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
             self.end(
                 f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
-                "way for longer than evict_after_s; join again"
+                "way for longer than evict_after_s; join again",
+                may_take=True,
             )
         if roster.former_incarnation > self.me.incarnation:
             self.end(
                 f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own"
+                "give each member a name of its own",
+                may_take=True,
             )
         self._remove_and_restore(now_ns)
 
@@ -352,12 +357,17 @@ class Session:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def end(self, why: str) -> None:
-        """Go on no longer; of several reasons the first is told."""
+    def end(self, why: str, may_take: bool = False) -> None:
+        """Go on no longer; of several reasons the first is told. What waits may be taken until
+        this member leaves or fails.
+        """
         if self.ended is None:
             self.ended = GroupClosedError(why)
+            self.may_take = may_take
             if self.on_ended is not None:
                 self.on_ended()
+        elif not may_take:
+            self.may_take = False
 
     def leave(self, now_ns: int) -> None:
         """Tell the others not to wait for this member any more. Nothing can be sent after it."""
