@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config
 from semcast.live.health import Event
 from semcast.live.pump import Pump
 from semcast.obsolescence.tagger import Replaces
@@ -74,13 +74,13 @@ class Group(BaseGroup):
     ) -> int:
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
-        Returns how many were sent. If it is cancelled, some may have been.
+        Returns how many were sent. If it is cancelled, some may have been. What does not fit
+        together is refused before any is sent.
 
         >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
         2
         """
-        listed = payloads if isinstance(payloads, list) else list(payloads)
-        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        listed, marks = as_batch(payloads, replaces)
         sent = self._engine.try_send_many(listed, marks, 0)
         while sent < len(listed):
             await self._until(partial(self._has_room, len(listed[sent])))

@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError
 from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config
 from semcast.live.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
@@ -63,13 +63,13 @@ class Group(BaseGroup):
     ) -> int:
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
-        Returns how many were sent: fewer than given only when the timeout was reached.
+        Returns how many were sent: fewer than given only when the timeout was reached. What does
+        not fit together is refused before any is sent.
 
         >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
         2
         """
-        listed = payloads if isinstance(payloads, list) else list(payloads)
-        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        listed, marks = as_batch(payloads, replaces)
         return self._engine.send_many(listed, marks, timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
