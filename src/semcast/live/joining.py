@@ -35,7 +35,9 @@ def start(
     config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
 ) -> Engine:
     """Open the network and begin to look for the others."""
-    transport = open_transport(transport_settings(config))
+    # A group of one needs nobody, and so no way to anybody.
+    has_peers = bool(config.peers) or config.group_size == 1
+    transport = open_transport(transport_settings(config), has_peers)
     try:
         _check_tree(config, transport.path_mtu_bytes)
         seeds = resolve(config.peers, config.ipv6)
@@ -93,7 +95,10 @@ def incomplete(session: Session) -> GroupClosedError:
         others = ", ".join(session.roster.strangers.values())
         hint = f"; others are here that are not members: {others}"
     elif session.transport.multicast:
-        hint = "; `semcast doctor` tells whether multicast reaches this machine"
+        hint = (
+            "; `semcast doctor` tells whether multicast reaches this machine; where it does not, "
+            "say where some members are (peers)"
+        )
     else:
         hint = (
             "; are the addresses in peers= right, is UDP let through, and is the secret the same "
