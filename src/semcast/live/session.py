@@ -284,10 +284,17 @@ class Session:
         for one in new:
             if len(self._seeds) < _SEEDS_MAX:
                 self._seeds[one] = None
-        if self.roster.gone(source.sender):
-            # It was put out, and may not have heard of it.
+        if self.roster.gone(source.sender) or self._is_stranger(source):
+            # It was put out, or never counted, and may not have heard of it.
             self._answer_old(address, now_ns)
         self._on_roster(now_ns)
+
+    def _is_stranger(self, source: Source) -> bool:
+        """Whether this is somebody whom a complete group did not count and, as it has the secret,
+        may tell so. Without multicast it would hear nothing of this group.
+        """
+        sealed = isinstance(self.keys, Keyring)
+        return sealed and self.member is not None and source.sender in self.roster.strangers
 
     def _on_roster(self, now_ns: int) -> None:
         """The roster may have changed: begin, let go those that left."""
