@@ -295,3 +295,13 @@ def test_another_member_logs_who_is_slow_when_the_first_is_gone() -> None:
     group.world.network.unplugged.add(group.a.session.transport.address[0])
     group.run(30.0)
     assert [one for one in warned(group) if one[1] == "c" and one[0] != "a"] == [("b", "c")]
+
+
+def test_a_slow_member_that_falls_silent_is_not_logged_as_slow_any_more() -> None:
+    group = Watched(0)
+    group.a.send(b"one")
+    group.run(5.0)
+    group.world.network.unplugged.add(group.c.session.transport.address[0])
+    group.run(130.0)
+    kinds = [event.kind for who, _, event in group.logged if (who, event.member) == ("a", "c")]
+    assert kinds == ["slow", "silent"]

@@ -187,6 +187,8 @@ class Health:
         """Tell it once; log it once a minute for as long as it is so, in one place of the group."""
         last_ns = self._slow_logged_ns.get(peer.id, -LOG_SLOW_NS)
         log = now_ns - last_ns >= LOG_SLOW_NS and self._logs(peer)
+        if peer.id in self._silent:
+            log = False  # what it said last is old, and its silence is logged
         if log:
             self._slow_logged_ns[peer.id] = now_ns
             self._slow_logged.add(peer.id)
