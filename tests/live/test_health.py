@@ -1,5 +1,6 @@
 """Who is slow, and who is put out for it: whatever the members' clocks say, in virtual time."""
 
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -30,10 +31,15 @@ class Watched:
         assert self.world.network.run(lambda: all(one.complete for one in members))
         self._take_ns = 0
         self.taken = dict.fromkeys(members, 0)
+        # What is logged: by whom, at which level, and what.
+        self.logged: list[tuple[str, str, Event]] = []
         self.healths = {one: self._health(one) for one in members}
 
     def _health(self, member: FakeMember) -> Health:
-        return Health(member.session, lambda: self.taken[member], lambda _: None)
+        def log(event: Event, level: int) -> None:
+            self.logged.append((member.session.config.name, logging.getLevelName(level), event))
+
+        return Health(member.session, lambda: self.taken[member], lambda _: None, log)
 
     def take(self, member: FakeMember) -> None:
         self.taken[member] += len(member.receive_many())
@@ -119,14 +125,26 @@ def test_a_slow_event_says_who_since_when_how_far_behind_and_which_share_was_rep
     assert abs(event.since_ns - sent_ns) < 600e6
     assert event.since_ns == event.time_ns - round(event.behind_ms * 1e6)
     assert event.behind_messages == 2
-    assert event.purge_ratio == 1.0  # 29 of 29 that are dealt with: c has taken nothing
-    assert "100%" in event.text
+    # 29 of 31 that came, although c has dealt with no others yet.
+    assert event.purge_ratio == pytest.approx(29 / 31)
+    assert "94%" in event.text
     group.take(group.c)
     group.run(1.0)
     (recovered,) = group.events("recovered", group.a)
     assert recovered.since_ns == event.since_ns
     (view,) = [one for one in group.healths[group.a].views() if one.name == "c"]
     assert view.purge_ratio == pytest.approx(29 / 31)
+
+
+def test_a_slow_event_counts_what_waits_among_what_came() -> None:
+    """Of twenty messages one is replaced, and some find no room in the buffer."""
+    group = Watched(0, delivery_messages=8, window_messages=64)
+    for number in range(20):
+        group.a.send(b"%d" % number, replaces="key" if number in (3, 4) else None)
+    group.run(3.0)
+    (event,) = group.events("slow", group.a)
+    assert event.purge_ratio == pytest.approx(1 / 20)
+    assert " 5% of what came" in event.text
 
 
 SMALL = {"window_messages": 8, "delivery_messages": 8}
@@ -186,3 +204,104 @@ def test_who_keeps_up_is_not_put_out_whatever_the_clocks(ahead_ns: int) -> None:
     for at in (group.a, group.b):
         assert [event.member for event in group.events("evicted", at)] == ["c"]
         assert "b" not in [event.member for event in group.events("slow", at)]
+
+
+# -- who waits in drain ----------------------------------------------------------------------------
+
+
+def test_a_silent_member_that_only_a_drain_waits_for_is_put_out() -> None:
+    group = Watched(0, evict_after_s=3.0)
+    group.world.network.unplugged.add(group.c.session.transport.address[0])
+    group.a.send(b"one")
+    group.run(30.0)
+    assert [event.member for event in group.events("silent", group.a)] == ["c"]
+    assert not group.events("evicted", group.a), "nobody waits"
+    group.a.session.drains = 1
+    group.run(2.5)
+    assert not group.a.stable
+    assert not group.events("evicted", group.a), "nobody waits for that long"
+    assert group.run(30.0, lambda: group.a.stable)
+    group.run(1.0)
+    assert [event.member for event in group.events("evicted", group.a)] == ["c"]
+
+
+def test_a_slow_member_without_room_that_only_a_drain_waits_for_is_put_out() -> None:
+    group = Watched(0, evict_after_s=3.0, delivery_messages=8, window_messages=64)
+    for number in range(20):
+        group.a.send(b"%d" % number)
+    group.a.session.drains = 1
+    assert group.run(60.0, lambda: group.a.stable)
+    group.run(1.0)
+    assert not group.events("blocked", group.a)
+    assert [event.member for event in group.events("evicted", group.a)] == ["c"]
+    assert not group.events("silent", group.a), "c was alive"
+
+
+def test_a_slow_member_that_has_everything_is_in_no_drains_way() -> None:
+    group = Watched(0, evict_after_s=1.0)
+    group.world.network.unplugged.add(group.b.session.transport.address[0])
+    group.a.send(b"one")
+    group.a.session.drains = 1
+    assert group.run(60.0, lambda: group.a.stable)
+    group.run(1.0)
+    assert [event.member for event in group.events("evicted", group.a)] == ["b"]
+    assert [event.member for event in group.events("slow", group.a)] == ["c"]
+
+
+# -- what is logged --------------------------------------------------------------------------------
+
+
+def warned(group: Watched) -> list[tuple[str, str]]:
+    """Who warned of whom."""
+    return [(who, event.member) for who, level, event in group.logged if level == "WARNING"]
+
+
+def test_a_slow_member_is_logged_once_a_minute_by_one_member_of_the_group() -> None:
+    group = Watched(0)
+    group.a.send(b"one")
+    group.run(30.0)
+    assert group.events("slow", group.a)
+    assert group.events("slow", group.b)
+    assert warned(group) == [("a", "c")]
+    group.run(130.0)
+    assert warned(group) == 3 * [("a", "c")]
+    assert len(group.events("slow", group.a)) == 1, "a state that goes on is no news"
+    group.take(group.c)
+    group.run(5.0)
+    told = [(who, level) for who, level, event in group.logged if event.kind == "recovered"]
+    assert sorted(told) == [("a", "INFO"), ("b", "DEBUG")]
+
+
+def test_a_member_that_is_slow_again_and_again_is_logged_once_a_minute() -> None:
+    group = Watched(0)
+    for _ in range(20):
+        group.a.send(b"one")
+        group.run(2.0)
+        group.take(group.c)
+        group.run(1.0)
+    assert len(group.events("slow", group.a)) == len(group.events("recovered", group.a)) == 20
+    assert warned(group) == [("a", "c")]
+    # It does not stay unsaid for ever if it is slow for good.
+    group.a.send(b"one")
+    group.run(30.0)
+    assert warned(group) == 2 * [("a", "c")]
+
+
+def test_another_member_logs_who_is_slow_when_the_first_is_gone() -> None:
+    group = Watched(0)
+    group.a.send(b"one")
+    group.run(5.0)
+    group.b.send(b"two")
+    group.world.network.unplugged.add(group.a.session.transport.address[0])
+    group.run(30.0)
+    assert [one for one in warned(group) if one[1] == "c" and one[0] != "a"] == [("b", "c")]
+
+
+def test_a_slow_member_that_falls_silent_is_not_logged_as_slow_any_more() -> None:
+    group = Watched(0)
+    group.a.send(b"one")
+    group.run(5.0)
+    group.world.network.unplugged.add(group.c.session.transport.address[0])
+    group.run(130.0)
+    kinds = [event.kind for who, _, event in group.logged if (who, event.member) == ("a", "c")]
+    assert kinds == ["slow", "silent"]

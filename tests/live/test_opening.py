@@ -1,21 +1,32 @@
 """Opening a transport: what is chosen, what is warned of, and one clear line for each refusal."""
 
 import errno
+import itertools
 import os
+import select
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.live.material import Way, collect, new_group_id, payloads, quiet
+from tests.live.groups import new_group
+from tests.live.material import DEADLINE_S, Way, collect, new_group_id, payloads, quiet
 from tests.live.namespace import LOSES_EVERYTHING, own_loopback
 
-from semcast.errors import ConfigError, SemcastError, TransportError
+import semcast.blocking
+from semcast.errors import ConfigError, NoAnswerError, SemcastError, TransportError
 from semcast.live import sockbuf, transport
+from semcast.live.address import Address, SocketAddress
+from semcast.live.config import configure
+from semcast.live.control import Asker
 from semcast.live.probe import (
+    PROBES,
     Found,
     _there_and_back,
+    bound,
     multicast_comes_back,
     offload_works,
     unicast_comes_back,
@@ -42,8 +53,8 @@ def open_files() -> int:
 
 
 @contextmanager
-def opened(**given: object) -> Iterator[Transport]:
-    member = open_transport(settings(**given))
+def opened(has_peers: object = False, **given: object) -> Iterator[Transport]:
+    member = open_transport(settings(**given), bool(has_peers))
     try:
         yield member
     finally:
@@ -67,25 +78,68 @@ def test_auto_takes_multicast_where_it_comes_back() -> None:
         assert member.warnings == ()
 
 
-def test_auto_takes_unicast_where_multicast_does_not_come_back_and_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        transport, "multicast_comes_back", lambda *_: Found(False, "the probe was lost")
-    )
-    with opened(kind="auto") as member:
+LOST = "the probe was lost"
+
+
+@pytest.fixture
+def nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "multicast_comes_back", lambda *_: Found(False, LOST))
+
+
+@pytest.mark.usefixtures("nothing_comes_back")
+def test_auto_takes_unicast_to_peers_where_multicast_does_not_come_back_and_says_so() -> None:
+    with opened(has_peers=True, kind="auto") as member:
         assert member.multicast is False
         (warning,) = member.warnings
-        assert "the probe was lost" in warning
+        assert LOST in warning
         assert "semcast doctor" in warning
         assert "\n" not in warning
 
 
+@pytest.mark.usefixtures("nothing_comes_back")
+def test_auto_stays_with_multicast_where_unicast_would_reach_nobody_and_says_so() -> None:
+    with opened(kind="auto") as member:
+        assert member.multicast is True
+        (warning,) = member.warnings
+        assert LOST in warning
+        assert "peers" in warning
+        assert "transport='unicast'" in warning
+        assert "\n" not in warning
+
+
+@pytest.mark.usefixtures("nothing_comes_back")
+@pytest.mark.parametrize(
+    ("given", "multicast"),
+    [({}, True), ({"peers": ("127.0.0.1:9",)}, False), ({"size": 1}, False)],
+    ids=["without peers", "with peers", "alone"],
+)
+def test_a_member_falls_back_to_unicast_only_if_it_has_peers_or_is_alone(
+    given: dict[str, Any], multicast: bool
+) -> None:
+    where = {"interface": "lo", "transport": "auto", "insecure": True, "size": 2}
+    group = semcast.blocking.Group(configure({"group": new_group(), **where, **given}))
+    try:
+        assert group._engine.session.transport.multicast is multicast
+    finally:
+        group.leave(0)
+
+
+@pytest.mark.usefixtures("nothing_comes_back")
+def test_who_asks_a_group_is_told_whom_it_could_not_reach_and_what_to_do() -> None:
+    """It asks by multicast all the same: that nothing comes back need not mean that it is lost."""
+    config = configure({"group": new_group(), "interface": "lo", "insecure": True, "size": 2})
+    with Asker(config) as asker, pytest.raises(NoAnswerError, match=f"{LOST}.*--peers"):
+        asker.ask("members", 0.1)
+
+
 def test_a_loopback_without_a_route_for_ipv6_multicast_is_told_how_to_get_one() -> None:
     with own_loopback("ip -6 route del local ff00::/8 dev lo"):
-        with pytest.raises(TransportError, match="run: ip -6 route add local ff00::/8 dev lo"):
-            open_transport(settings(kind="multicast", ipv6=True))
-        with opened(kind="auto", ipv6=True) as member:
+        for kind in ("multicast", "auto"):
+            with pytest.raises(TransportError, match="run: ip -6 route add local ff00::/8 dev lo"):
+                open_transport(settings(kind=kind, ipv6=True))
+        with pytest.raises(TransportError, match="peers"):
+            open_transport(settings(kind="auto", ipv6=True))
+        with opened(has_peers=True, kind="auto", ipv6=True) as member:
             assert member.multicast is False
             assert member.address[0] == "::1"
 
@@ -206,10 +260,50 @@ def test_a_network_that_drops_without_a_word_is_found_by_the_probes() -> None:
             unicast_comes_back("127.0.0.1", NONCE),
         ):
             assert not found.ok
-            assert "does not come back within 200 ms" in found.told
+            assert "does not come back within 1000 ms (5 probes)" in found.told
         assert offload_works("127.0.0.1")[0] is False
-        with opened(kind="auto") as member:
+        with opened(has_peers=True, kind="auto") as member:
             assert member.multicast is False
+
+
+@contextmanager
+def two_ends() -> Iterator[tuple[socket.socket, socket.socket, Address]]:
+    """A socket that sends, one that hears, and where that is."""
+    here = ("127.0.0.1", 0)
+    with bound(here, socket.AF_INET) as sending, bound(here, socket.AF_INET) as listening:
+        yield sending, listening, listening.getsockname()
+
+
+class Losing:
+    """A socket that loses the first datagrams that it sends."""
+
+    def __init__(self, sending: socket.socket, lost: int) -> None:
+        self.family = sending.family
+        self._sending = sending
+        self._lost = lost
+
+    def sendto(self, datagram: bytes, to: SocketAddress) -> int:
+        self._lost -= 1
+        return len(datagram) if self._lost >= 0 else self._sending.sendto(datagram, to)
+
+
+@pytest.mark.parametrize("lost", [1, PROBES - 1])
+def test_one_lost_probe_decides_nothing(lost: int) -> None:
+    with two_ends() as (probing, heard, to):
+        losing: Any = Losing(probing, lost)
+        assert _there_and_back(losing, heard, to, NONCE, "a probe").ok
+
+
+def test_a_process_that_did_not_run_while_its_probe_came_back_still_finds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whenever it looks at the clock, the time for the probe is over."""
+    hours = itertools.count(0, 3600 * 10**9)
+    with two_ends() as (probing, heard, to):
+        probing.sendto(b"semcast probe " + NONCE, to)
+        assert select.select([heard], [], [], DEADLINE_S)[0]
+        monkeypatch.setattr(time, "monotonic_ns", lambda: next(hours))
+        assert _there_and_back(probing, heard, to, NONCE, "a probe").ok
 
 
 def test_a_datagram_that_is_not_the_probe_is_not_taken_for_it() -> None:
@@ -301,6 +395,16 @@ def test_a_group_address_that_is_none_is_a_mistake_even_if_unicast_would_do(
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(("given", "told"), MISTAKES)
+def test_who_asks_a_group_is_told_of_an_interface_that_is_not_there(
+    given: dict[str, Any], told: str
+) -> None:
+    config = configure({"group": "any", "insecure": True, "size": 2} | given)
+    with pytest.raises(TransportError) as caught:
+        Asker(config)
+    assert told in str(caught.value)
+
+
 def test_a_port_that_another_program_holds_is_told_and_leaves_no_socket_open() -> None:
     before = open_files()
     with port_held("127.0.0.1") as port, pytest.raises(TransportError, match="another port"):
@@ -316,6 +420,34 @@ def test_an_interface_that_is_down_or_has_no_address_is_told() -> None:
             open_transport(settings(kind="multicast", interface="here"))
         with pytest.raises(TransportError, match="there has no IPv4 address"):
             open_transport(settings(kind="multicast", interface="there"))
+
+
+def test_an_interface_that_is_not_set_up_for_multicast_is_told() -> None:
+    """As most tunnels are not. What is sent there comes back here, unless a filter drops it."""
+    with own_loopback(
+        "ip link add here type veth peer name there",
+        "ip link set here multicast off up",
+        "ip link set there up",
+        "ip address add 192.0.2.1/24 dev here",
+    ):
+        for kind in ("auto", "multicast"):
+            with opened(kind=kind, interface="here") as member:
+                assert any("here is not set up for multicast" in one for one in member.warnings)
+    drop = (
+        "nft add table inet t",
+        "nft add chain inet t in { type filter hook input priority 0 ; }",
+        "nft add rule inet t in drop",
+    )
+    with own_loopback(
+        "ip link add here type veth peer name there",
+        "ip link set here multicast off up",
+        "ip link set there up",
+        "ip address add 192.0.2.1/24 dev here",
+        *drop,
+    ):
+        found = multicast_comes_back(settings(interface="here"), NONCE)
+        assert not found.ok
+        assert "here is not set up for multicast" in found.told
 
 
 @pytest.mark.parametrize("number", sorted(errno.errorcode))

@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config
 from semcast.live.health import Event
 from semcast.live.pump import Pump
 from semcast.obsolescence.tagger import Replaces
@@ -74,13 +74,13 @@ class Group(BaseGroup):
     ) -> int:
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
-        Returns how many were sent. If it is cancelled, some may have been.
+        Returns how many were sent. If it is cancelled, some may have been. What does not fit
+        together is refused before any is sent.
 
         >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
         2
         """
-        listed = payloads if isinstance(payloads, list) else list(payloads)
-        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        listed, marks = as_batch(payloads, replaces)
         sent = self._engine.try_send_many(listed, marks, 0)
         while sent < len(listed):
             await self._until(partial(self._has_room, len(listed[sent])))
@@ -89,7 +89,8 @@ class Group(BaseGroup):
         return sent
 
     async def receive(self) -> Message:
-        """The next message. If it is cancelled, no message is lost.
+        """The next message. If it is cancelled, no message is lost. A member that was put out gets
+        what waited for it; then, as after leaving, GroupClosedError.
 
         >>> await group.send_many([b"101.25", b"101.5"], replaces=["AAPL", "AAPL"])
         2
@@ -119,7 +120,7 @@ class Group(BaseGroup):
             await self._until(self._has_message)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """All messages, until this member leaves.
+        """All messages, until this member leaves, or was put out and has taken what waited.
 
         >>> group.send_nowait(b"trade 17")
         1
@@ -141,7 +142,11 @@ class Group(BaseGroup):
         1
         >>> await group.drain()
         """
-        await self._until(self._all_stable)
+        self._count_drain(1)
+        try:
+            await self._until(self._all_stable)
+        finally:
+            self._count_drain(-1)
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens to the group from now on, until this member leaves. Who takes it too slowly

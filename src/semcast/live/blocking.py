@@ -19,7 +19,7 @@ from semcast.errors import GroupClosedError
 from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config
 from semcast.live.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
@@ -63,17 +63,18 @@ class Group(BaseGroup):
     ) -> int:
         """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
 
-        Returns how many were sent: fewer than given only when the timeout was reached.
+        Returns how many were sent: fewer than given only when the timeout was reached. What does
+        not fit together is refused before any is sent.
 
         >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
         2
         """
-        listed = payloads if isinstance(payloads, list) else list(payloads)
-        marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+        listed, marks = as_batch(payloads, replaces)
         return self._engine.send_many(listed, marks, timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The next message; TimeoutError if there is none in time.
+        """The next message; TimeoutError if there is none in time. A member that was put out gets
+        what waited for it; then, as after leaving, GroupClosedError.
 
         What was not taken stays replaceable, but for the next few messages (at most 31) of an
         application that needs less than 4 µs for each.
@@ -100,7 +101,7 @@ class Group(BaseGroup):
         return self._engine.receive_many(messages_max, timeout)
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, until this member leaves.
+        """All messages, until this member leaves, or was put out and has taken what waited.
 
         >>> group.send_nowait(b"trade 17")
         1
@@ -122,8 +123,12 @@ class Group(BaseGroup):
         1
         >>> group.drain(timeout=10.0)
         """
-        if not self._engine.wait_for(self._all_stable, timeout):
-            raise TimeoutError("not every member has everything that was sent yet")
+        self._count_drain(1)
+        try:
+            if not self._engine.wait_for(self._all_stable, timeout):
+                raise TimeoutError("not every member has everything that was sent yet")
+        finally:
+            self._count_drain(-1)
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """What happens to the group from now on, until this member leaves, or until nothing happens

@@ -9,7 +9,6 @@ up; then it says who has not. Replayed questions do not get past the seal.
 
 import hashlib
 import json
-import os
 import random
 import secrets
 import select
@@ -19,7 +18,13 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
-from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError, SemcastError
+from semcast.errors import (
+    ConfigError,
+    NoAnswerError,
+    RemoteProtocolError,
+    SemcastError,
+    TransportError,
+)
 from semcast.ids import ID_MAX, Source
 from semcast.live.address import Address, family_of
 from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
@@ -28,9 +33,9 @@ from semcast.live.health import MemberView
 from semcast.live.joining import resolve, transport_settings
 from semcast.live.multicast import MulticastTransport, group_of, interface_of, send_through
 from semcast.live.opening import opening
-from semcast.live.probe import multicast_comes_back
 from semcast.live.session import Session
 from semcast.live.settings import TransportSettings
+from semcast.live.transport import Choice, choose
 from semcast.live.unicast import open_unicast
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.note import decode_note, encode_note, is_note
@@ -51,6 +56,7 @@ _AROUND_BYTES: Final = 48 + 64 + 4 + 128
 # for. Two that draw the same at one moment disturb each other until the next draw.
 _ASKERS: Final = 256
 _REPEAT_S: Final = 0.25
+_SAY_WHOM: Final = "say whom to ask: --peers host:port of some members"
 
 
 # -- a member's part -------------------------------------------------------------------------------
@@ -212,7 +218,14 @@ class Asker:
                 self._keys.install(key_id, material)
         self._opener: Final = Opener(self._group, self._keys)
         self._seeds: Final = dict.fromkeys(resolve(config.peers, config.ipv6))
-        self._transport: Final = _open(transport_settings(config), bool(self._seeds))
+        settings = transport_settings(config)
+        self._choice: Final = choose(settings, bool(self._seeds))
+        try:
+            self._transport: Final = _open(settings, self._choice, bool(self._seeds))
+        except TransportError as error:
+            if not self._choice.doubt:
+                raise
+            raise TransportError(f"{error}; {_SAY_WHOM}") from None
         self._draw: Final = random.Random(secrets.randbits(64))
 
     def ask(self, what: str, timeout_s: float = 3.0, **more: object) -> Answers:
@@ -275,6 +288,8 @@ class Asker:
         refusals = self._opener.refused
         if refusals["key"] or refusals["tag"] or refusals["suite"]:
             hint = "answers came that do not open: is this the group's secret, and its key id?"
+        elif self._choice.multicast and self._choice.doubt:
+            hint = f"{self._choice.doubt}; {_SAY_WHOM}"
         elif self._transport.multicast:
             hint = (
                 "are its members running, with this secret under this key id? "
@@ -327,11 +342,9 @@ def _gather(
         raise RemoteProtocolError(f"answer that makes no sense: {error!r}") from None
 
 
-def _open(settings: TransportSettings, has_seeds: bool) -> Transport:
+def _open(settings: TransportSettings, choice: Choice, has_seeds: bool) -> Transport:
     """A socket that asks and hears answers; the group's own traffic stays out."""
-    if settings.kind == "multicast" or (
-        settings.kind == "auto" and multicast_comes_back(settings, os.urandom(16)).ok
-    ):
+    if choice.multicast:
         group = group_of(settings)
         interface = interface_of(settings, group[0])
         family = family_of(group[0])
@@ -344,5 +357,5 @@ def _open(settings: TransportSettings, has_seeds: bool) -> Transport:
             )  # fmt: skip
             return MulticastTransport(opened, group)
     if not has_seeds:
-        raise ConfigError("without multicast, say whom to ask: --peers host:port of some members")
+        raise ConfigError(f"without multicast, {_SAY_WHOM}")
     return open_unicast(settings)

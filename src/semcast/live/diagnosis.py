@@ -88,8 +88,8 @@ def check_multicast(interface: Interface, group_id: int, ipv6: bool) -> Check:
         name,
         WARN,
         found.told,
-        "each datagram will be sent to each peer by itself (unicast); to have multicast, "
-        "mend what is said here, or name another interface with --interface",
+        "where peers are named, each datagram will be sent to each of them by itself (unicast); "
+        "to have multicast, mend what is said here, or name another interface with --interface",
     )
 
 

@@ -148,7 +148,7 @@ class Engine:
         """The next message, if there is one."""
         self._acquire()
         try:
-            message = self._running().take_one(self.clock.now_ns())
+            message = self._receiving().take_one(self.clock.now_ns())
             if message is not None:
                 self._delivered += 1
             return message
@@ -162,7 +162,7 @@ class Engine:
             return message
         self._acquire()
         try:
-            member = self._running()
+            member = self._receiving()
             now_ns = self.clock.now_ns()
             self._attend(member, now_ns)
             message = self._portion.take(member, now_ns)
@@ -181,7 +181,7 @@ class Engine:
         _check_many(messages_max)
         self._acquire()
         try:
-            taken = self._running().take(messages_max, self.clock.now_ns())
+            taken = self._receiving().take(messages_max, self.clock.now_ns())
             self._delivered += len(taken)
             return taken
         finally:
@@ -192,7 +192,7 @@ class Engine:
         _check_many(messages_max)
         self._acquire()
         try:
-            member = self._running()
+            member = self._receiving()
             now_ns = self.clock.now_ns()
             self._attend(member, now_ns)
             taken = self._portion.rest(messages_max)
@@ -225,6 +225,17 @@ class Engine:
         return False
 
     # -- the member --------------------------------------------------------------------------------
+
+    def _receiving(self) -> Member:
+        """The same as `_running`; but who was put out may first take what waits."""
+        session = self.session
+        member = session.member
+        if session.may_take and member is not None and self._waits(member):
+            return member
+        return self._running()
+
+    def _waits(self, member: Member) -> bool:
+        return member.deliverable() > 0 or self._portion.waiting
 
     def _running(self) -> Member:
         session = self.session

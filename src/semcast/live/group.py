@@ -5,19 +5,20 @@ An engine goes in. Knows neither how callers wait (`aio`, `blocking`) nor how me
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
-from semcast.errors import ConfigError
+from semcast.errors import ConfigError, LocalProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.engine import Engine
 from semcast.live.health import Event, MemberView
 from semcast.live.inside import Inside
 from semcast.live.telling import Listener, Teller
+from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import KeyInfo, Keyring
 
@@ -31,7 +32,7 @@ class BaseGroup:
     ) -> None:
         self.config: Final = config
         self._teller: Final = Teller(config.group, config.name)
-        self._inside: Final = Inside(config, observer, self._teller.tell)
+        self._inside: Final = Inside(config, observer, self._teller)
         self._engine: Final[Engine] = self._inside.engine
         self._engine.session.on_ended = self._teller.wake
         self._health: Final = self._inside.health
@@ -150,6 +151,13 @@ class BaseGroup:
                 raise self._engine.session.ended
             return event
 
+    def _count_drain(self, more: int) -> None:
+        """Somebody begins to wait until everybody has everything, or no longer does: who stands in
+        the way of that may be put out (`evict_after_s`).
+        """
+        with self._engine.pump.lock:
+            self._engine.session.drains += more
+
     def _all_stable(self) -> bool:
         session = self._engine.session
         if session.ended is not None:
@@ -175,3 +183,33 @@ def as_config(
     if isinstance(config, GroupConfig):
         return changed(config, group=group, **settings)
     return GroupConfig.load(Path(config), group=group, **settings)
+
+
+def as_batch(
+    payloads: Sequence[bytes], replaces: Sequence[Replaces] | None
+) -> tuple[list[bytes], list[Replaces] | None]:
+    """The arguments of `send_many` as lists; LocalProtocolError if they do not fit together."""
+    # A text is a sequence of its letters, and bytes are one of numbers: neither is meant.
+    given: object = payloads
+    if isinstance(given, (bytes, str)):
+        raise LocalProtocolError("payloads is one payload; give a list of them, or use send")
+    if isinstance(replaces, (bytes, str)):
+        raise LocalProtocolError(
+            f"replaces is one key, {replaces!r}; give a list with one entry for each payload"
+        )
+    listed = payloads if isinstance(payloads, list) else list(payloads)
+    marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
+    if marks is not None and len(marks) != len(listed):
+        raise LocalProtocolError(
+            f"{len(listed)} payloads and {len(marks)} {_entries(len(marks))} of replaces; give one "
+            "for each payload (None for one that replaces nothing), or no replaces at all"
+        )
+    for at, payload in enumerate(cast(list[Any], listed)):
+        if not isinstance(payload, bytes):
+            kind = type(payload).__name__
+            raise LocalProtocolError(f"payload {at} is a {kind}; every payload is bytes")
+    return listed, marks
+
+
+def _entries(count: int) -> str:
+    return "entry" if count == 1 else "entries"

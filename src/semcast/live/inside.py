@@ -17,9 +17,10 @@ from semcast.live.config import GroupConfig
 from semcast.live.control import Responder
 from semcast.live.engine import Engine
 from semcast.live.health import PERIOD_NS as HEALTH_PERIOD_NS
-from semcast.live.health import Event, Health
+from semcast.live.health import Health
 from semcast.live.metrics import Samples, exposition
 from semcast.live.record import Recorder
+from semcast.live.telling import Teller
 from semcast.protocol.observer import Observer
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Inside:
         self,
         config: GroupConfig,
         observer: Callable[[Source], Observer | None],
-        tell: Callable[[Event], None],
+        teller: Teller,
     ) -> None:
         self.group: Final = config.group
         self.member: Final = config.name
@@ -50,7 +51,9 @@ class Inside:
             watched = observer if self._recorder is None else self._recorder.observe
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
-        self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
+        self.health: Final = Health(
+            self.engine.session, lambda: self.engine.delivered, teller.tell, teller.log
+        )
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.

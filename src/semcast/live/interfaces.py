@@ -16,7 +16,7 @@ from semcast.live.refusal import refused
 ETHERNET_MTU_BYTES: Final = 1_500
 LOOPBACK_MTU_BYTES: Final = 65_535  # an IP datagram cannot be longer
 _SIOCGIFFLAGS, _SIOCGIFMTU = 0x8913, 0x8921
-_IFF_UP, _IFF_LOOPBACK = 0x1, 0x8
+_IFF_UP, _IFF_LOOPBACK, _IFF_MULTICAST = 0x1, 0x8, 0x1000
 _RTM_NEWADDR, _RTM_GETADDR, _NLMSG_ERROR, _NLMSG_DONE = 20, 22, 2, 3
 _REQUEST_DUMP = 0x301
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
@@ -66,6 +66,20 @@ def require_up(name: str) -> None:
     flags = _flags(name)
     if flags is not None and not flags & _IFF_UP:
         raise TransportError(f"interface {name} is down; bring it up: ip link set {name} up")
+
+
+def without_multicast(interface: Interface) -> tuple[str, ...]:
+    """One line if this interface is not set up for multicast, as tunnels mostly are not. What it
+    sends to a group may still come back to this machine, but hardly to another one.
+    """
+    flags = _flags(interface.name)
+    if flags is None or flags & (_IFF_MULTICAST | _IFF_LOOPBACK):
+        return ()
+    name = interface.name
+    return (
+        f"interface {name} is not set up for multicast; choose another interface, or run: "
+        f"ip link set {name} multicast on",
+    )
 
 
 def _with_name(name: str, family: socket.AddressFamily) -> Interface:

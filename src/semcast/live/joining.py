@@ -27,6 +27,8 @@ from semcast.wire.limits import Limits
 
 log: Final = logging.getLogger("semcast")
 
+# An error names no more members than this.
+_NAMES_SHOWN_MAX: Final = 8
 # Engines of this process: a forked child must not touch its parent's members.
 _engines: Final[list[Engine]] = []
 
@@ -35,7 +37,9 @@ def start(
     config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
 ) -> Engine:
     """Open the network and begin to look for the others."""
-    transport = open_transport(transport_settings(config))
+    # A group of one needs nobody, and so no way to anybody.
+    has_peers = bool(config.peers) or config.group_size == 1
+    transport = open_transport(transport_settings(config), has_peers)
     try:
         _check_tree(config, transport.path_mtu_bytes)
         seeds = resolve(config.peers, config.ipv6)
@@ -86,6 +90,8 @@ def wait_complete(engine: Engine) -> None:
 def incomplete(session: Session) -> GroupClosedError:
     """Why the group did not come together, and what to look at."""
     config = session.config
+    if session.roster.elsewhere:
+        return GroupClosedError(_uncounted(session))
     refused = {reason: count for reason, count in session.opener.refused.items() if count}
     if refused.keys() & {"key", "tag", "suite"}:
         hint = "; datagrams came that do not open: do all members have the same secret?"
@@ -93,16 +99,41 @@ def incomplete(session: Session) -> GroupClosedError:
         others = ", ".join(session.roster.strangers.values())
         hint = f"; others are here that are not members: {others}"
     elif session.transport.multicast:
-        hint = "; `semcast doctor` tells whether multicast reaches this machine"
+        hint = (
+            "; `semcast doctor` tells whether multicast reaches this machine; where it does not, "
+            "say where some members are (peers)"
+        )
     else:
         hint = (
-            "; are the addresses in peers= right, is UDP let through, and is the secret the same "
-            "everywhere?"
+            "; are the addresses in peers= right, is UDP let through, is the secret the same "
+            "everywhere, and do the others count this member (size, or members)?"
         )
     return GroupClosedError(
         f"group {config.group!r} is not complete after {config.join_timeout_s:g} s: "
         f"{session.roster.missing()}{hint}"
     )
+
+
+def _uncounted(session: Session) -> str:
+    """For a newcomer: the others made up the group without it, as far as they were heard."""
+    config, elsewhere = session.config, session.roster.elsewhere
+    # If they do not agree among themselves, what most of them say.
+    said = list(elsewhere.values())
+    members = max(said, key=said.count)
+    tellers = sorted(name for name, named in elsewhere.items() if named == members)
+    return (
+        f"group {config.group!r} seems to be complete without {config.name!r}, which was not let "
+        f"in for {config.join_timeout_s:g} s: its {len(members)} members are "
+        f"{_listed(sorted(members))}, say {_listed(tellers)}; members are counted from the start, "
+        f"so raise size to {len(members) + 1}, or add {config.name!r} to members, at all of them, "
+        "and start them again"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = names[:_NAMES_SHOWN_MAX]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def transport_settings(config: GroupConfig) -> TransportSettings:

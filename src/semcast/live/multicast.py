@@ -24,7 +24,7 @@ from semcast.live.address import (
 )
 from semcast.live.datagrams import Opened, Transport
 from semcast.live.echo import ignore_own
-from semcast.live.interfaces import Interface, find_interface
+from semcast.live.interfaces import Interface, find_interface, without_multicast
 from semcast.live.opening import Sockets, opening
 from semcast.live.refusal import IPV6_LOOPBACK_ADVICE, refused
 from semcast.live.settings import TransportSettings
@@ -91,7 +91,7 @@ def open_multicast(settings: TransportSettings) -> MulticastTransport:
             family,
             settings.path_mtu_bytes or interface.carries_bytes,
             sockets.receive_buffer_bytes,
-            sockets.warnings,
+            sockets.warnings + without_multicast(interface),
             _connected(sockets, sending, interface, group, settings.ttl),
         )
         return MulticastTransport(opened, group, interface, settings.ttl)

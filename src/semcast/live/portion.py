@@ -29,6 +29,11 @@ class Portion:
         self._size: i64 = 1
         self._since_ns: i64 = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is here."""
+        return len(self._messages) > 0
+
     def next(self) -> Message | None:
         """The next of those that are here. Taking one from a list is one step: needs no lock."""
         if not self._messages:

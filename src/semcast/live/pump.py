@@ -388,6 +388,7 @@ class Pump:
             f"group {session.config.group!r} was joined by the parent process; "
             "a process that was forked has to join by itself"
         )
+        session.may_take = False
         self._close()
 
     def _close(self) -> None:

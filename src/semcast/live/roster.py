@@ -82,6 +82,9 @@ class Roster:
         self.news = False
         # Members that came when the group was full.
         self.strangers: Final[dict[int, str]] = {}
+        # By teller: the members of a group that was made up without this one. For people only:
+        # whoever replays an old hello can make this say anything.
+        self.elsewhere: Final[dict[str, tuple[str, ...]]] = {}
         self._told = 0
         self._choose()
 
@@ -200,6 +203,7 @@ class Roster:
     ) -> list[Address]:
         """A hello of another member. Returns addresses that it names and that are new here."""
         name, digest, members, peers, left, evicted, status = _checked(said, sender)
+        self._note_elsewhere(name, tuple(members))
         if sender == self.me:
             # A former life of this member, or another process of the same name.
             self.former_incarnation = max(self.former_incarnation, incarnation)
@@ -233,6 +237,12 @@ class Roster:
             self.members = tuple(sorted(member_id(one) for one in members))
         self._choose()
         return self._learn(peers)
+
+    def _note_elsewhere(self, teller: str, members: tuple[str, ...]) -> None:
+        if not members or self.name in members:
+            self.elsewhere.pop(teller, None)
+        elif len(self.elsewhere) < MEMBERS_MAX:
+            self.elsewhere[teller] = members
 
     def _learn(self, peers: list[tuple[str, int, int, Address]]) -> list[Address]:
         new = []

@@ -77,8 +77,12 @@ class Session:
         self.status: dict[str, float] = {}
         # By their "kind", what to do with notes that are not hellos.
         self.handlers: Final[dict[str, Handler]] = {}
+        # How many callers wait until everybody has what was sent.
+        self.drains = 0
         # Why this member can go on no longer, if so.
         self.ended: Exception | None = None
+        # Whether it was put out by others: then what came before may still be taken.
+        self.may_take = False
         # Called when that comes to be so, by whoever holds the lock; must not block.
         self.on_ended: Callable[[], None] | None = None
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
@@ -131,7 +135,8 @@ class Session:
                     if self.member is None or len(self._notes) >= _NOTES_MAX:
                         # It may be what the messages behind it wait for.
                         self._read_notes(now_ns)
-                elif self.member is not None:
+                elif self.member is not None and not self.may_take:
+                    # To who was put out nobody sends again what it misses: nothing more comes in.
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
@@ -279,13 +284,20 @@ class Session:
         for one in new:
             if len(self._seeds) < _SEEDS_MAX:
                 self._seeds[one] = None
-        if self.roster.gone(source.sender):
-            # It was put out, and may not have heard of it.
+        if self.roster.gone(source.sender) or self._is_stranger(source):
+            # It was put out, or never counted, and may not have heard of it.
             self._answer_old(address, now_ns)
-        self._on_roster(source, now_ns)
+        self._on_roster(now_ns)
 
-    def _on_roster(self, teller: Source, now_ns: int) -> None:
-        """The roster may have changed: begin, name those that are new, let go those that left."""
+    def _is_stranger(self, source: Source) -> bool:
+        """Whether this is somebody whom a complete group did not count and, as it has the secret,
+        may tell so. Without multicast it would hear nothing of this group.
+        """
+        sealed = isinstance(self.keys, Keyring)
+        return sealed and self.member is not None and source.sender in self.roster.strangers
+
+    def _on_roster(self, now_ns: int) -> None:
+        """The roster may have changed: begin, let go those that left."""
         roster = self.roster
         self.transport.peers = roster.addresses()
         if self.member is None:
@@ -295,17 +307,17 @@ class Session:
             if roster.complete:
                 self._complete(now_ns)
             return
-        if teller.sender in roster.peers:
-            self.member.name(teller, roster.name_of(teller.sender))
         if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
             self.end(
                 f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
-                "way for longer than evict_after_s; join again"
+                "way for longer than evict_after_s; join again",
+                may_take=True,
             )
         if roster.former_incarnation > self.me.incarnation:
             self.end(
                 f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own"
+                "give each member a name of its own",
+                may_take=True,
             )
         self._remove_and_restore(now_ns)
 
@@ -338,9 +350,8 @@ class Session:
             self._observer(self.me),
             joining=roster.former_incarnation >= 0,
         )
-        for peer in roster.peers.values():
-            if peer.id in roster.members:
-                self.member.name(Source(peer.id, peer.incarnation), peer.name)
+        for one in roster.members:
+            self.member.name(one, roster.name_of(one))
         self._remove_and_restore(now_ns)
         self.say_hello(now_ns)
 
@@ -348,17 +359,22 @@ class Session:
         """Put a member out of the group, for everybody."""
         peer = self.roster.peers.get(member)
         self.roster.evicted[member] = 0 if peer is None else peer.incarnation
-        self._on_roster(self.me, now_ns)
+        self._on_roster(now_ns)
         self.say_hello(now_ns)
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def end(self, why: str) -> None:
-        """Go on no longer; of several reasons the first is told."""
+    def end(self, why: str, may_take: bool = False) -> None:
+        """Go on no longer; of several reasons the first is told. What waits may be taken until
+        this member leaves or fails.
+        """
         if self.ended is None:
             self.ended = GroupClosedError(why)
+            self.may_take = may_take
             if self.on_ended is not None:
                 self.on_ended()
+        elif not may_take:
+            self.may_take = False
 
     def leave(self, now_ns: int) -> None:
         """Tell the others not to wait for this member any more. Nothing can be sent after it."""

@@ -18,7 +18,8 @@ BUFFER_BYTES_MAX: Final = (1 << 30) - 1
 class TransportSettings:
     """How datagrams travel; everything has a default that works on one network."""
 
-    # auto: multicast if a probe to the group comes back to this machine, else unicast.
+    # auto: multicast if a probe to the group comes back to this machine, else unicast where there
+    # are peers to send to.
     kind: str = "auto"
     group_address: str = ""  # "": derived from group_id
     port: int = 0  # 0: derived from group_id for multicast, the system's choice for unicast

@@ -1,4 +1,4 @@
-"""Telling: events of a group in, to the log and to whoever listens, each with a queue of its own.
+"""Telling: events of a group in, to the log or to whoever listens, each with a queue of its own.
 
 Queues are bounded: a listener that is too slow misses events, and is told how many. They are filled
 and emptied with the engine's lock held; how listeners wait is theirs to know.
@@ -13,8 +13,6 @@ from typing import Final
 from semcast.live.health import EVENTS_MAX, Event
 
 log: Final = logging.getLogger("semcast")
-
-_FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
 
 
 class Listener:
@@ -59,10 +57,12 @@ class Teller:
         self._name: Final = name
         self._listeners: Final[list[Listener]] = []
 
-    def tell(self, event: Event) -> None:
-        """Log it, and put it into all queues."""
-        level = logging.INFO if event.kind in _FINE else logging.WARNING
+    def log(self, event: Event, level: int) -> None:
+        """For whoever reads logs."""
         log.log(level, "%s: %s", self._group, event.text, extra={"semcast": asdict(event)})
+
+    def tell(self, event: Event) -> None:
+        """Put it into all queues."""
         for listener in list(self._listeners):
             listener.put(event)
 

@@ -229,9 +229,9 @@ class Member:
         known = None if self._covers is None else self._covers.cover(source, seq)
         return known or self._answers.cover(source, seq)
 
-    def name(self, source: Source, name: str) -> None:
-        """Messages of this source say that name as their sender's."""
-        self._decoder.intern(source).name = name
+    def name(self, sender: int, name: str) -> None:
+        """Messages of this member say that name as their sender's, whichever life they are of."""
+        self._decoder.name(sender, name)
 
     def oldest(self) -> Message | None:
         """The message that has waited longest for the application, which stays."""

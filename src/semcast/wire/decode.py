@@ -77,6 +77,8 @@ class Decoder:
     def __init__(self, sources_max: int = 4096) -> None:
         self._sources: Final[dict[tuple[int, int], Source]] = {}
         self._sources_max: Final = sources_max
+        # What people call senders, whichever life they are in.
+        self._names: Final[dict[int, str]] = {}
 
     def decode(self, frames: bytes, source: Source) -> Decoded:
         """All frames of one datagram that `source` sent."""
@@ -270,9 +272,18 @@ class Decoder:
         known = self._sources.get(name)
         if known is None:
             known = source
+            if int(source.sender) in self._names:
+                known.name = self._names[int(source.sender)]
             if len(self._sources) < self._sources_max:
                 self._sources[name] = source
         return known
+
+    def name(self, sender: int, name: str) -> None:
+        """Sources of this sender say that name, those that are known and those that come."""
+        self._names[sender] = name
+        for (other, _), source in self._sources.items():
+            if other == sender:
+                source.name = name
 
     def _source(self, data: bytes, at: i64, end: i64) -> Source:
         if end - at < SOURCE_BYTES:

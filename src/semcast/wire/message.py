@@ -51,7 +51,9 @@ class Message(Mark):
 
     @property
     def sender(self) -> str:
-        """The name of the member that sent it; its id in hexadecimal if nobody said the name."""
+        """The name of the member that sent it, also of one that has restarted since; its id in
+        hexadecimal if nobody said the name.
+        """
         return self.source.name or f"{self.source.sender:x}"
 
     @property
