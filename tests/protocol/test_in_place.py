@@ -285,7 +285,7 @@ def test_what_was_taken_or_purged_ties_nobody_any_more() -> None:
 
 def test_messages_about_several_keys_cost_the_same_whatever_waits() -> None:
     def waiting(depth: int) -> Said:
-        said = Said(in_place(2 * depth + 999), k=0)
+        said = Said(in_place(10 * DEEP), k=0)
         # Each shares a key with the one before; the value in the end is tied to all of them.
         said.send(*[Keys((str(at), str(at + 1))) for at in range(depth)], str(depth))
         assert len(said.buffer.take_many(OTHERS_MAX)) == OTHERS_MAX
