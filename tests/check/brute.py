@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from semcast.check import MessageId
-from semcast.journal import Event, Journal, parse_node
+from semcast.journal import Event, Journal, keys_in, parse_node
 
 Found = set[tuple[int | str, MessageId]]
 
@@ -172,11 +172,18 @@ def fifo_order(journal: Journal) -> Found:
     }
 
 
-def stream(facts: Facts, about: MessageId) -> tuple[str, str, bool] | None:
-    """What is delivered in order if the order is "key"."""
+def streams(facts: Facts, about: MessageId) -> set[tuple[str, str, bool]]:
+    """What is delivered in order if the order is "key": one stream for each key."""
     event = facts.events[facts.multicasts[about]]
-    key, ranked = event.key or "", event.rank is not None
-    return None if not key and (ranked or event.obsoletes) else (about.sender, key, ranked)
+    if event.rank is not None:
+        return {(about.sender, event.key, True)} if event.key else set()
+    if event.key:
+        return {(about.sender, key, False) for key in keys_in(event.key)}
+    return set() if event.obsoletes else {(about.sender, "", False)}
+
+
+def same_stream(facts: Facts, one: MessageId, other: MessageId) -> bool:
+    return not streams(facts, one).isdisjoint(streams(facts, other))
 
 
 def _deliveries(facts: Facts, at: int, node: str) -> list[MessageId]:
@@ -194,11 +201,30 @@ def key_order(journal: Journal) -> Found:
         for later in _deliveries(facts, at, event.node)
         if later.sender == m.sender
         and facts.multicasts[m] < facts.multicasts[later]
-        and (
-            stream(facts, m) == stream(facts, later) is not None
-            or (facts.header.purging and facts.names(later, m))
-        )
+        and (same_stream(facts, m, later) or (facts.header.purging and facts.names(later, m)))
+    } | late_lives(facts)
+
+
+def late_lives(facts: Facts) -> Found:
+    """A message had come to a node when it delivered one of a later life about the same key, and it
+    was delivered after that.
+    """
+    return {
+        (event.time_ns, m)
+        for at, event in enumerate(facts.events)
+        if event.event == "deliver" and (m := name(event)) in facts.multicasts
+        for before, other in facts.before(at, event.node, "deliver")
+        if name(other) in facts.multicasts
+        and parse_node(m.sender)[0] == parse_node(name(other).sender)[0]
+        and parse_node(m.sender)[1] < parse_node(name(other).sender)[1]
+        and values_of(facts, m) & values_of(facts, name(other))
+        and facts.happened(before, event.node, "receive", m)
     }
+
+
+def values_of(facts: Facts, about: MessageId) -> set[str]:
+    """The keys that it is about, as far as it has no rank."""
+    return {key for _, key, ranked in streams(facts, about) if key and not ranked}
 
 
 def key_completeness(journal: Journal) -> Found:
@@ -208,13 +234,13 @@ def key_completeness(journal: Journal) -> Found:
         for at, event in enumerate(journal.events)
         if event.event == "deliver" and (later := name(event)) in facts.multicasts
         for m in facts.multicasts
-        if stream(facts, m) == stream(facts, later) is not None
-        and facts.multicasts[m] < facts.multicasts[later]
+        for shared in streams(facts, m) & streams(facts, later)
+        if facts.multicasts[m] < facts.multicasts[later]
         # It is the first delivery that comes after m in its stream, or m itself.
         and not any(
             facts.multicasts[other] >= facts.multicasts[m]
             for other in _deliveries(facts, at, event.node)
-            if stream(facts, other) == stream(facts, m)
+            if shared in streams(facts, other)
         )
         and m.seq >= _owes_from(facts, at, event.node, m.sender)
         and not any(

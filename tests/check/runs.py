@@ -1,7 +1,7 @@
 """Random small journals: runs of a toy protocol that mostly does right, with mischief in between.
 
-`journals()` is a Hypothesis strategy. Two senders, three nodes and perhaps a restarted one; few
-messages with all kinds of annotations. Mischief is any event about any message.
+`journals()` is a Hypothesis strategy. Two senders, three nodes and perhaps restarted ones, of which
+one sends too; few messages with all kinds of annotations. Mischief is any event about any message.
 """
 
 import random
@@ -15,7 +15,8 @@ from semcast.check import MessageId
 from semcast.journal import Journal
 
 NODES = ("p1.1", "p2.1", "p3.1")
-SENDERS = ("p1.1", "p2.1")
+# The last is another life of the first.
+SENDERS = ("p1.1", "p2.1", "p1.2")
 Choose = Callable[[int], int]
 
 
@@ -56,27 +57,35 @@ class Run:
             self.end_by_themselves()
         return self.log.journal
 
+    def sender(self) -> str:
+        """One that sends, or has sent."""
+        there = [one for one in SENDERS if one in self.nodes or self.sent[one]]
+        return there[self.choose(len(there))]
+
     def multicast(self) -> None:
-        sender = SENDERS[self.choose(2)]
+        sender = self.sender()
         if self.sent[sender] == 5 or sender not in self.nodes:
             return
         self.sent[sender] += 1
         about = f"{sender}#{self.sent[sender]}"
-        kind = self.choose(9)
+        kind = self.choose(14)
         if kind < 3:
             self.log.multicast(about)
         elif kind == 3:
             self.log.multicast(about, key="a", rank=self.choose(4))
-        elif kind < 6:
+        elif kind < 6 or kind > 10:
             # Replaces the one before, whatever that is about, or nothing: it was too long ago.
-            self.log.multicast(about, *[1] * (not self.choose(3)), key="a")
+            self.log.multicast(about, *[1] * (not self.choose(3)), key="ab"[self.choose(4) // 3])
+        elif kind > 8:
+            keys = ('keys:["a", "b"]', 'keys:["b", "c"]', 'keys:["a", "a"]', "keys:[")
+            self.log.multicast(about, *[1] * (not self.choose(3)), key=keys[self.choose(4)])
         else:
             distances = [d for d in range(1, self.sent[sender] + 1) if self.choose(2)]
             self.log.multicast(about, *distances)
 
     def receive(self, node: str = "", sender: str = "") -> None:
         node = node or self.nodes[self.choose(len(self.nodes))]
-        sender = sender or SENDERS[self.choose(2)]
+        sender = sender or self.sender()
         seq = self.next.get((node, sender), 1)
         if seq > self.sent[sender] or (node == sender and not self.log.journal.header.deliver_own):
             return
@@ -102,11 +111,11 @@ class Run:
         node = node or self.nodes[self.choose(len(self.nodes))]
         if self.held[node]:
             # Out of order, now and then.
-            at = 0 if self.choose(3) else self.choose(len(self.held[node]))
+            at = 0 if self.choose(2) else self.choose(len(self.held[node]))
             self.log.deliver(node, text(self.held[node].pop(at)))
 
     def stable(self) -> None:
-        sender = SENDERS[self.choose(2)]
+        sender = self.sender()
         everybody = sorted(self.next.get((node, sender), 1) - 1 for node in self.nodes)
         # A node too few, now and then.
         up_to = everybody[0 if self.choose(4) else 1]
@@ -119,14 +128,15 @@ class Run:
             return
         node = self.nodes.pop(self.choose(3))
         self.log.world(node, "leave" if not self.choose(4) else "crash")
-        if node == "p3.1" and self.choose(3):
-            self.nodes.append("p3.2")
-            self.held["p3.2"] = []
+        back = {"p3.1": "p3.2", "p1.1": "p1.2"}.get(node)
+        if back is not None and self.choose(3):
+            self.nodes.append(back)
+            self.held[back] = []
             for sender in SENDERS:
                 point = 1 + self.choose(self.sent[sender] + 1)
                 if self.choose(3):
-                    self.log.join("p3.2", f"{sender}#{point}")
-                    self.next["p3.2", sender] = point
+                    self.log.join(back, f"{sender}#{point}")
+                    self.next[back, sender] = point
 
     def end_by_themselves(self) -> None:
         """Some end, perhaps with messages waiting; and perhaps somebody goes on after it."""
@@ -139,7 +149,7 @@ class Run:
 
     def mischief(self) -> None:
         node = [*NODES, "p3.2"][self.choose(4)]
-        about, other = (f"{SENDERS[self.choose(2)]}#{1 + self.choose(6)}" for _ in range(2))
+        about, other = (f"{self.sender()}#{1 + self.choose(6)}" for _ in range(2))
         kind = self.choose(8)
         if kind == 0:
             self.log.deliver(node, about)

@@ -1,6 +1,10 @@
 """Key Order and Key Completeness by hand: what order "key" still promises, and what it does not."""
 
+import random
+from collections import Counter
+
 import pytest
+from tests.check import brute
 from tests.check.log import HEADER, Log, only
 
 from semcast.check import (
@@ -50,7 +54,7 @@ def test_messages_of_a_key_stay_in_order_even_if_no_annotation_links_them() -> N
 
 
 def test_what_is_replaced_never_comes_after_what_replaces_it() -> None:
-    """Several keys at once are of no stream, but name what they replace."""
+    """Predecessors are of no stream, but name what they replace."""
     log = feed()
     log.multicast("p1#6", 1, 4)
     log.take("p2", "p1#6", "p1#4", "p1#2")
@@ -151,3 +155,112 @@ def test_a_header_without_an_order_is_of_the_time_of_fifo() -> None:
 def test_a_header_with_an_unknown_order_is_refused() -> None:
     with pytest.raises(InputError, match="order 'total' in the journal's header"):
         Header.from_json(HEADER.to_json().replace('"order": "fifo"', '"order": "total"'))
+
+
+# -- several keys ----------------------------------------------------------------------------------
+
+
+def stale() -> Log:
+    """Nine trades, "a=1 b=1", "a=2", as they were delivered once."""
+    log = Log(order="key")
+    trades = [f"p1#{seq}" for seq in range(1, 10)]
+    for trade in trades:
+        log.multicast(trade)
+    log.multicast("p1#10", key='keys:["a", "b"]')
+    log.multicast("p1#11", key="a")
+    log.receive("p2", *trades, "p1#10", "p1#11")
+    log.deliver("p2", *trades[:7], "p1#11", *trades[7:], "p1#10")
+    return log
+
+
+def test_a_message_about_several_keys_has_a_place_in_the_order_of_each() -> None:
+    log = stale()
+    text = only(key_order.check(log.journal), "p2", "p1#10", "p1#11")
+    assert text.startswith("p2.1 delivers p1.1#10 after p1.1#11, which was multicast later")
+    # Who stops in the middle has a=2, and lacks what was said of b.
+    only(key_completeness.check(log.journal), "p2", "p1#10", "p1#11")
+
+
+def test_a_message_about_several_keys_does_not_come_before_an_older_value_of_one() -> None:
+    log = Log(order="key")
+    log.multicast("p1#1", key="b")
+    log.multicast("p1#2", key='keys:["a", "b"]')
+    log.take("p2", "p1#2", "p1#1")
+    only(key_order.check(log.journal), "p2", "p1#1", "p1#2")
+
+
+def test_what_is_about_several_of_the_keys_is_missed_once() -> None:
+    log = Log(order="key")
+    log.multicast("p1#1", key='keys:["a", "b"]')
+    log.multicast("p1#2", key='keys:["b", "a"]')
+    log.take("p2", "p1#2")
+    only(key_completeness.check(log.journal), "p2", "p1#1", "p1#2")
+
+
+def test_key_sets_that_share_nothing_come_in_any_order_and_are_not_unmarked() -> None:
+    log = Log(order="key")
+    log.multicast("p1#1", key='keys:["a", "b"]')
+    log.multicast("p1#2", key='keys:["c", "d"]')
+    log.multicast("p1#3")
+    log.take("p2", "p1#3", "p1#2", "p1#1")
+    assert check_safety(log.journal).ok
+
+
+# -- lives -----------------------------------------------------------------------------------------
+
+
+def two_lives() -> Log:
+    log = Log(order="key")
+    log.multicast("p1#1", key="a")
+    log.crash("p1")
+    log.join("p1.2")
+    log.multicast("p1.2#1", key="a")
+    return log
+
+
+def test_a_value_of_a_former_life_that_was_there_does_not_come_last() -> None:
+    log = two_lives()
+    log.receive("p2", "p1#1", "p1.2#1")
+    log.deliver("p2", "p1.2#1", "p1#1")
+    text = only(key_order.check(log.journal), "p2", "p1#1", "p1.2#1")
+    assert text.startswith("p2.1 delivers p1.1#1 after p1.2#1, which is about the same key and of")
+
+
+def test_a_value_of_a_former_life_that_comes_late_is_delivered_late() -> None:
+    """It may not be lost, and the newer one could not wait for what nobody may have."""
+    log = two_lives()
+    log.take("p2", "p1.2#1", "p1#1")
+    assert check_safety(log.journal).ok
+
+
+def test_lives_are_in_order_by_key_only() -> None:
+    log = two_lives()
+    log.multicast("p1.2#2", key="b")
+    log.multicast("p1.2#3")
+    log.receive("p2", "p1#1", "p1.2#1", "p1.2#2", "p1.2#3")
+    log.deliver("p2", "p1.2#2", "p1.2#3", "p1#1", "p1.2#1")
+    assert check_safety(log.journal).ok
+
+
+def test_lives_are_judged_as_defined() -> None:
+    """Three lives, and messages that come and are delivered in any order."""
+    verdicts = Counter[bool]()
+    for seed in range(200):
+        log, stream = Log(order="key"), random.Random(f"lives/{seed}")
+        sent = []
+        for life in (1, 2, 3):
+            for seq in (1, 2):
+                keys = stream.choice(["a", "b", 'keys:["a", "b"]', 'keys:["b", "c"]', None])
+                log.multicast(f"p1.{life}#{seq}", key=keys)
+                sent.append(f"p1.{life}#{seq}")
+        waiting: list[str] = []
+        while sent or waiting:
+            if sent and stream.random() < 0.6:
+                waiting.append(sent.pop(0 if stream.random() < 0.8 else -1))
+                log.receive("p2", waiting[-1])
+            elif waiting:
+                log.deliver("p2", waiting.pop(stream.randrange(len(waiting))))
+        found = {(one.time_ns, one.messages[0]) for one in key_order.check(log.journal)}
+        assert found == brute.key_order(log.journal)
+        verdicts[bool(brute.late_lives(brute.Facts(log.journal)))] += 1
+    assert min(verdicts.values()) > 20

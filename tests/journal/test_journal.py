@@ -17,6 +17,8 @@ from semcast.journal import (
     Journal,
     JournalObserver,
     key_text,
+    keys_in,
+    keys_text,
     node_name,
     parse_node,
 )
@@ -85,6 +87,21 @@ def test_two_keys_never_have_one_name(one: bytes, other: bytes) -> None:
     assert (key_text(one) == key_text(other)) == (one == other)
     # Nor if one of them looks like the name of the other.
     assert key_text(key_text(one).encode()) != key_text(one) or key_text(one).encode() == one
+
+
+@given(st.sets(st.binary(min_size=1, max_size=6) | st.just(b'keys:["a", "b"]'), max_size=4))
+def test_several_keys_are_read_as_they_were_written(keys: set[bytes]) -> None:
+    text = keys_text(sorted(keys))
+    if not keys:
+        assert text is None
+    else:
+        assert text is not None
+        assert keys_in(text) == [key_text(key) for key in sorted(keys)]
+
+
+@pytest.mark.parametrize("text", ["keys:", "keys:[", "keys:[]", 'keys:"a"', "keys:[1]", "a"])
+def test_what_is_no_list_of_keys_is_a_key(text: str) -> None:
+    assert keys_in(text) == [text]
 
 
 # -- the header ------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from semcast.obsolescence import (
     Tagger,
 )
 from semcast.obsolescence.bitmap import distances
-from semcast.obsolescence.tagger import KEY_BYTES_MAX, KEYS_MAX, RANK_MAX
+from semcast.obsolescence.key_set import KEYS_MAX, unpack_keys
+from semcast.obsolescence.tagger import KEY_BYTES_MAX, RANK_MAX
 from semcast.testing import K_EDGES, ks, replacements
 
 small_ks = st.sampled_from([k for k in K_EDGES if k < 130]) | st.integers(0, 12)
@@ -139,9 +140,10 @@ def test_a_message_about_two_keys_is_not_replaced_by_one_about_one_of_them() -> 
     tagger.tag(1, Keys(("a", "b")))
     assert tagger.tag(2, "a").bitmap == 0
     assert tagger.tag(3, Keys(("b", "c"))).bitmap == 0
-    # All about a, b and c: replaces the three before it, and needs no name of its own.
+    # All about a, b and c: replaces the three before it, and says all of its keys.
     mark = tagger.tag(4, Keys(("c", "b", "a", "a")))
-    assert (mark.bitmap, mark.key) == (0b111, b"")
+    assert (mark.bitmap, mark.several) == (0b111, True)
+    assert unpack_keys(mark.key) == [b"a", b"b", b"c"]
     # Several times the same key is that key.
     mark = tagger.tag(5, Keys(("a", b"a")))
     assert (distances(mark.bitmap), mark.key) == ([3], b"a")
@@ -245,12 +247,20 @@ def test_an_annotation_says_what_it_is() -> None:
     tagger.tag(1, "a")
     assert repr(tagger.tag(2, "a")) == "Annotation(bitmap=0x1, key=b'a')"
     assert repr(tagger.tag(3, Ranked("a", 7))) == "Annotation(key=b'a', rank=7)"
+    several = repr(tagger.tag(4, Keys(("b", "a"))))
+    assert several == "Annotation(bitmap=0x6, keys=[b'a', b'b'])"
 
 
 def test_what_cannot_be_read_is_refused_and_named() -> None:
     bad: object = 7
     with pytest.raises((LocalProtocolError, TypeError)):
         Tagger().tag(1, bad)  # type: ignore[arg-type]
+
+
+@given(st.frozensets(st.binary(min_size=1, max_size=KEY_BYTES_MAX), min_size=2, max_size=9))
+def test_several_keys_are_told_apart_again_whatever_their_bytes(names: frozenset[bytes]) -> None:
+    mark = Tagger().tag(1, Keys(tuple(names)))
+    assert unpack_keys(mark.key) == sorted(names)
 
 
 def test_k_max_is_what_the_wire_carries() -> None:

@@ -24,9 +24,12 @@ The rules of the model:
 8.  In place (EAGER only), *values* (a key, no rank) and *others* are two queues. An other that
     covers others goes where the foremost of them was; one that covers none and is late, directly
     before the first held one of its stream with a larger number. A stream is one key of a source,
-    ranked or not, or what of it has neither key nor annotation.
+    ranked or not, or what of it has neither key nor annotation. What is about several keys is an
+    other, and stands in none.
 9.  In place a message knows which numbers of its source it skipped: those of the messages that it
-    replaced there, and those that they skipped; smaller than its own, in order.
+    replaced there, and those that they skipped; smaller than its own, in order. What of its source
+    was replaced by another source's message, or arrived obsolete, the next one that is stored tells
+    if its number is larger.
 10. In place, the next message is the first of the others; but a value, if there is one, when there
     are no others or seven of them were taken since the last value: of the key whose turn it is, the
     one with the smallest number. Turns: a key (of a source) that a value comes for keeps the turn
@@ -34,12 +37,18 @@ The rules of the model:
     that was taken from has had its turn; if more of its values wait, it belongs to the next cycle.
     When no more than a quarter of all keys are left in this cycle, and none of them was in the one
     before it, the next begins, with those too. Of those in it the freshest is next.
+11. In place, before the message that is next by rule 10 comes whatever is held about one of its
+    keys (and has no rank) of a former life of its sender, or of its own with a smaller number; and
+    so on from there. Of several the first life counts, then the first key, then the number. That
+    is then taken as if it were its turn.
 
 Two choices are the buffer's own: which message a random drop hits, and the order within one
 cover's victims. The model reads those off the buffer's records, and fails if they break a rule.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
@@ -58,7 +67,7 @@ def name(message: Message) -> tuple[Source, int]:
 
 def stream_of(message: Message) -> tuple[Source, bool, bytes] | None:
     """What is taken in order even in place; None: nothing is promised of this message."""
-    if not message.key and (message.bitmap or message.ranked):
+    if message.several or (not message.key and (message.bitmap or message.ranked)):
         return None
     return message.source, message.ranked, message.key
 
@@ -69,6 +78,14 @@ def is_value(message: Message) -> bool:
 
 def key_of(message: Message) -> Key:
     return message.source, message.key
+
+
+def comes_before(one: Message, other: Message) -> bool:
+    """Whether `one` is to be taken before `other`, in place: of one sender, about a common key."""
+    about = set(one.keys) & set(other.keys)
+    if not about or one.ranked or other.ranked or one.source.sender != other.source.sender:
+        return False
+    return (one.source.incarnation, one.seq) < (other.source.incarnation, other.seq)
 
 
 class NaiveBuffer:
@@ -89,6 +106,8 @@ class NaiveBuffer:
         self.carried: set[Key] = set()
         self._coming: Key | None = None
         self._others_taken = 0
+        # In place: what of a source was skipped, and no message tells yet.
+        self.untold: defaultdict[Source, set[int]] = defaultdict(set)
         self._gone: Gone = []
         self._choices: list[Message] = []
 
@@ -123,11 +142,25 @@ class NaiveBuffer:
             return
         self._others_taken = 0
         key = key_of(chosen)
-        self.cycle.remove(key)
+        (self.cycle if key in self.cycle else self.later).remove(key)
         self.carried.discard(key)
         self.later.append(key)
 
     def peek(self) -> Message | None:
+        chosen = self._next_by_turn()
+        while chosen is not None and self.config.in_place:
+            earlier = [held for held in self.queue if comes_before(held, chosen)]
+            if not earlier:
+                break
+            chosen = min(earlier, key=partial(self._urgency, chosen))
+        return chosen
+
+    @staticmethod
+    def _urgency(than: Message, held: Message) -> tuple[int, int, int]:
+        key = min(than.keys.index(key) for key in held.keys if key in than.keys)
+        return int(held.source.incarnation), key, int(held.seq)
+
+    def _next_by_turn(self) -> Message | None:
         values = [held for held in self.queue if is_value(held)]
         others = [held for held in self.queue if not is_value(held)]
         if not self.config.in_place:
@@ -181,6 +214,7 @@ class NaiveBuffer:
             return Verdict.DUPLICATE
         if any(self._covers(c, message) for c in self.queue if id(c) not in self.marked):
             self._gone.append((Reason.LATE, message))
+            self.untold[message.source].add(int(message.seq))
             return Verdict.OBSOLETE
         self._coming = key_of(message) if self.config.in_place and is_value(message) else None
         covered = [held for held in self.queue if self._covers(message, held)]
@@ -191,7 +225,7 @@ class NaiveBuffer:
             if refused is not None:
                 self._coming = None
                 return refused
-        if self.config.in_place and covered:
+        if self.config.in_place:
             self.skipped[id(message)] = self._skipped_for(message, covered)
         if self.config.in_place and others and not is_value(message):
             self.queue.insert(sum(self._is_held(held) for held in ahead), message)
@@ -238,10 +272,12 @@ class NaiveBuffer:
         return self.queue[: next(at for at, held in enumerate(self.queue) if held is message)]
 
     def _skipped_for(self, cover: Message, covered: list[Message]) -> list[int]:
-        seqs: set[int] = set()
+        untold = self.untold[cover.source]
+        seqs = {seq for seq in untold if seq < cover.seq}
+        untold -= seqs
         for victim in covered:
-            if victim.source == cover.source:
-                seqs |= {int(victim.seq), *self.skipped.get(id(victim), [])}
+            told = seqs if victim.source == cover.source else self.untold[victim.source]
+            told |= {int(victim.seq), *self.skipped.get(id(victim), [])}
         return sorted(seq for seq in seqs if seq < cover.seq)
 
     def _make_room(self, message: Message) -> Verdict | None:

@@ -8,7 +8,7 @@ order and that every message ever inserted has exactly one fate.
 import random
 from collections import Counter
 
-from tests.protocol.naive import Gone, NaiveBuffer, name, stream_of
+from tests.protocol.naive import Gone, NaiveBuffer, comes_before, name, stream_of
 
 from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
@@ -123,9 +123,11 @@ class SideBySide:
 
     def _took(self, taken: list[Message]) -> None:
         for at, message in enumerate(taken):
-            # INV-FIFO: nothing older of its source stays behind; in place, of its stream.
+            # INV-FIFO: nothing older of its source stays behind; in place, of its streams.
             left = taken[at + 1 :] + self.model.queue
             assert all(m.seq > message.seq for m in left if self._in_order(m, message))
+            if self.buffer.config.in_place:
+                assert not any(comes_before(m, message) for m in left)
             self._leaves(message, "taken")
         assert self.buffer.drain_purged() == []
 
@@ -230,4 +232,5 @@ def copy(message: Message) -> Message:
         message.rank,
         message.ranked,
         message.sent_ns,
+        message.several,
     )

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.making import A, B, bid, left, over, plain, seqs
-from tests.protocol.naive import stream_of
+from tests.protocol.naive import comes_before, stream_of
 from tests.protocol.test_buffer_scaling import DEEP, SHALLOW, assert_no_dearer
 
 from semcast.errors import ConfigError
-from semcast.obsolescence import Tagger
+from semcast.ids import Source
+from semcast.obsolescence import EVERYTHING, Keys, Replaces, Tagger
 from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
 from semcast.protocol.in_place import OTHERS_MAX, SKIPPED_MAX, newest_skipped
-from semcast.testing import streams
+from semcast.protocol.ties import STEPS_MAX
+from semcast.testing import streams, tagged
 from semcast.wire.message import Message
 
 EAGER = Purging.EAGER
@@ -43,6 +45,8 @@ def test_what_a_tagger_makes_of_a_stream_is_taken_in_order(sent: list[Message], 
         by_stream.setdefault(stream_of(message), []).append(int(message.seq))
     by_stream.pop(None, None)
     assert all(numbers == sorted(numbers) for numbers in by_stream.values())
+    for at, message in enumerate(taken):
+        assert not any(comes_before(later, message) for later in taken[at:])
 
 
 def test_the_newest_value_stands_where_the_oldest_stood() -> None:
@@ -191,6 +195,111 @@ def test_taking_by_turns_costs_the_same_whatever_waits() -> None:
     assert_no_dearer(lambda seq: step(shallow, seq), lambda seq: step(deep, seq), 1)
 
 
+# -- several keys ----------------------------------------------------------------------------------
+
+
+class Said:
+    """What one life of a sender says, in its order, into a buffer."""
+
+    def __init__(self, buffer: PurgingBuffer, life: int = 1, k: int = 64) -> None:
+        self.buffer = buffer
+        self._source = Source(1, life)
+        self._tagger = Tagger(k)
+        self._seq = 0
+
+    def send(self, *said: Replaces) -> None:
+        for one in said:
+            self._seq += 1
+            message = tagged(self._tagger, self._source, self._seq, one)
+            assert self.buffer.insert(message) is Verdict.STORED
+
+
+def taken(buffer: PurgingBuffer, count: int = 100) -> list[tuple[int, int]]:
+    """Life and number of what comes next."""
+    return [(int(m.source.incarnation), int(m.seq)) for m in buffer.take_many(count)]
+
+
+def test_a_value_does_not_come_before_an_older_message_about_several_keys() -> None:
+    """Nine trades, "a=1 b=1", "a=2": who takes them in this order ends with a=1, or did once."""
+    buffer = in_place()
+    Said(buffer).send(*[None] * 9, Keys(("a", "b")), "a")
+    numbers = [seq for _, seq in taken(buffer)]
+    assert numbers == [1, 2, 3, 4, 5, 6, 7, 10, 11, 8, 9]
+
+
+def test_several_keys_do_not_come_before_an_older_value_that_is_too_far_back() -> None:
+    buffer = in_place()
+    Said(buffer, k=1).send("a", None, Keys(("a", "b")))
+    assert [seq for _, seq in taken(buffer)] == [2, 1, 3]
+
+
+def test_key_sets_that_overlap_come_in_order_though_the_newer_takes_a_place_in_front() -> None:
+    buffer = in_place()
+    Said(buffer).send(Keys(("a", "b")), Keys(("b", "c")), None, Keys(("a", "b")))
+    assert [int(message.seq) for message in buffer.messages()] == [4, 2, 3]
+    assert [seq for _, seq in taken(buffer)] == [2, 4, 3]
+
+
+def test_key_sets_that_share_nothing_do_not_wait_for_each_other() -> None:
+    buffer = in_place()
+    Said(buffer).send(Keys(("a", "b")), Keys(("c", "d")), None, Keys(("a", "b")))
+    assert [seq for _, seq in taken(buffer)] == [4, 2, 3]
+
+
+def test_an_older_life_s_value_comes_first() -> None:
+    buffer = in_place()
+    Said(buffer, 1).send("a", "b", Keys(("c", "d")))
+    Said(buffer, 2).send("a", "c", "e")
+    order = taken(buffer)
+    for older, newer in (((1, 1), (2, 1)), ((1, 3), (2, 2))):
+        assert order.index(older) < order.index(newer)
+    assert len(order) == 6
+    # Nor if it came later, as what others send again does.
+    buffer = in_place()
+    Said(buffer, 3).send("a")
+    Said(buffer, 1).send("a")
+    Said(buffer, 2).send("a")
+    assert taken(buffer) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_a_long_chain_of_key_sets_is_taken_in_order_too() -> None:
+    """Longer than the walk along it may be."""
+    buffer = in_place()
+    said = Said(buffer, k=0)
+    said.send("0", *[Keys((str(at), str(at + 1))) for at in range(3 * STEPS_MAX)])
+    said.send(str(3 * STEPS_MAX))
+    numbers = [seq for _, seq in taken(buffer)]
+    assert numbers == list(range(1, 3 * STEPS_MAX + 3))
+
+
+def test_what_was_taken_or_purged_ties_nobody_any_more() -> None:
+    buffer = in_place()
+    said = Said(buffer)
+    said.send(Keys(("a", "b")), "a", EVERYTHING)
+    assert taken(buffer) == [(1, 3)]
+    said.send("a", Keys(("a", "b")), None)
+    assert taken(buffer) == [(1, 5), (1, 6)]
+    said.send("b", "a")
+    assert taken(buffer) == [(1, 8), (1, 7)]
+
+
+def test_messages_about_several_keys_cost_the_same_whatever_waits() -> None:
+    def waiting(depth: int) -> Said:
+        said = Said(in_place(10 * DEEP), k=0)
+        # Each shares a key with the one before; the value in the end is tied to all of them.
+        said.send(*[Keys((str(at), str(at + 1))) for at in range(depth)], str(depth))
+        assert len(said.buffer.take_many(OTHERS_MAX)) == OTHERS_MAX
+        return said
+
+    def step(said: Said, seq: int) -> None:
+        said.send(Keys((f"x{seq}", f"y{seq}")))
+        # The value is due, and what it is tied to is looked for.
+        assert said.buffer.peek() is not None
+
+    shallow, deep = waiting(SHALLOW), waiting(DEEP)
+    assert_no_dearer(lambda seq: step(shallow, seq), lambda seq: step(deep, seq), 1)
+
+
 def test_ranks_take_places_across_senders() -> None:
     """PSRM §2.4"""
     buffer = filled(in_place(), bid(1, 1), plain(2), bid(1, 2, source=B))
@@ -265,8 +374,29 @@ def test_a_message_inherits_what_was_skipped_before_it() -> None:
 
 
 def test_numbers_are_of_one_sender() -> None:
-    buffer = filled(in_place(), bid(1, 1), bid(4, 2, source=B), bid(2, 3), bid(3, 4))
-    assert skipped(buffer) == {3: [2]}
+    """What another sender's message replaced, the next one of its own sender tells."""
+    buffer = filled(in_place(), bid(1, 1), bid(4, 2, source=B))
+    assert skipped(buffer) == {4: []}
+    filled(buffer, bid(2, 3))
+    assert skipped(buffer) == {2: [1]}
+    filled(buffer, bid(3, 4), plain(5, source=B))
+    assert skipped(buffer) == {3: [1, 2], 5: [4]}
+
+
+def test_what_arrives_obsolete_or_never_the_next_message_tells() -> None:
+    buffer = filled(in_place(), bid(1, 9, source=B))
+    assert buffer.insert(bid(1, 1)) is Verdict.OBSOLETE
+    buffer.pass_over(A, 2)
+    filled(buffer, plain(3), plain(4))
+    assert skipped(buffer) == {1: [], 3: [1, 2], 4: []}
+
+
+def test_what_waits_to_be_told_is_bounded_too() -> None:
+    buffer = in_place()
+    for seq in range(1, 5 * SKIPPED_MAX):
+        buffer.pass_over(A, seq)
+    filled(buffer, plain(5 * SKIPPED_MAX))
+    assert len(buffer.messages()[0].skipped) <= 2 * SKIPPED_MAX
 
 
 def test_what_is_told_is_bounded_and_the_newest_stays() -> None:

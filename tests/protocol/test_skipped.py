@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError
 from semcast.ids import Source
-from semcast.obsolescence import Ranked, Replaces
+from semcast.obsolescence import Keys, Ranked, Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.covers import CoverLog
 from semcast.protocol.member import Member
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import Progress, Vector
+from semcast.wire.frames import Covered, Progress, Vector
 from semcast.wire.message import Message
 
 MS = 1_000_000
@@ -125,6 +125,48 @@ def test_by_key_the_newest_takes_the_place_and_tells_what_it_replaced() -> None:
         ]
     send(sender, receiver, "a")
     assert told(receiver) == {7: []}
+
+
+@given(st.data())
+def test_by_key_too_delivered_and_skipped_numbers_are_all_there_are(data: st.DataObject) -> None:
+    """Each once, whatever was replaced where: at the sender, on the way, or while it waited."""
+    sender, rival, receiver = make(1, "key"), make(3, "key"), make(2, "key")
+    said: st.SearchStrategy[Replaces] = st.one_of(
+        st.none(),
+        st.sampled_from("ab"),
+        st.just(Keys(("a", "b"))),
+        st.builds(Ranked, st.just("bid"), st.integers(0, 9)),
+    )
+    numbers: list[int] = []
+    for _ in range(data.draw(st.integers(1, 20))):
+        burst = data.draw(st.lists(said, min_size=1, max_size=4))
+        lost = len(burst) > 2 and data.draw(st.booleans())
+        for at, replaces in enumerate(burst):
+            message = sender.multicast(b"", replaces, 0)
+            for outgoing in sender.datagrams(0):
+                if not (lost and at == 0):
+                    receiver.receive(outgoing.frames, sender.me, 0)
+                elif replaces is not None:
+                    covered = Covered(ME, [(int(message.seq), ME, int(message.seq) + 1)])
+                    receiver.receive(frames_of(covered), sender.me, 0)
+                else:
+                    receiver.receive(outgoing.frames, sender.me, 0)
+        if data.draw(st.booleans()):
+            send(rival, receiver, Ranked("bid", data.draw(st.integers(0, 9))))
+        for message in receiver.take(data.draw(st.integers(0, 9)), 0):
+            if message.source == ME:
+                numbers += [*message.skipped, int(message.seq)]
+    send(sender, receiver, None)
+    for message in receiver.take(1_000, 0):
+        if message.source == ME:
+            numbers += [*message.skipped, int(message.seq)]
+    assert sorted(numbers) == list(range(1, sender.sent + 1))
+
+
+def frames_of(covered: Covered) -> bytes:
+    writer = FrameWriter(Source(3, 1), 1300)
+    writer.add_covered(covered)
+    return writer.take()
 
 
 def test_by_key_numbers_of_other_senders_are_not_told() -> None:

@@ -47,6 +47,10 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
         # With few bits not all messages of a key name each other: there is most to get wrong.
         if hunt == "key" and (scenario.protocol.order != "key" or scenario.protocol.k > 4):
             continue
+        if hunt == "reborn":
+            back = {one.member for one in scenario.processes if isinstance(one, Restart)}
+            if scenario.protocol.order != "key" or back.isdisjoint(scenario.senders):
+                continue
         if hunt == "back" and not any(isinstance(one, Restart) for one in scenario.processes):
             continue
         yield scenario

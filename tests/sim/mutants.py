@@ -37,7 +37,8 @@ class Patch:
 class Mutant:
     """A broken variant, and how it is hunted.
 
-    `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key"; cases by "rounds", with
+    `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key", or of them those with a
+    sender that is "reborn"; cases by "rounds", with
     each protocol of STAB in turn, or only those of them in which somebody comes "back"; or
     "trackers" alone, without members, of which many more runs fit into the time. `first`: the seed
     (or the number of the scope) to begin with, near one that was seen to break, where that saves
@@ -226,15 +227,47 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/values.py",
-                "        if self._first[number] != self._last[number]:\n"
-                "            self._enlist(number, _LATER)\n"
-                "        return self._first[number]\n",
-                "        if self._first[number] != self._last[number]:\n"
-                "            self._enlist(number, _LATER)\n"
-                "        return self._last[number]\n",
+                "        slot = self._first[self._freshest()]\n",
+                "        slot = self._last[self._freshest()]\n",
             ),
         ),
         first=30,
+    ),
+    Mutant(
+        "in place: a value does not wait for an older message about several keys",
+        "key",
+        (
+            Patch(
+                "protocol/ties.py",
+                "            if slot != 0 and self._slots.at(slot).seq < message.seq:\n",
+                "            if slot != 0 and message.several and "
+                "self._slots.at(slot).seq < message.seq:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "in place: a message about several keys does not wait for older ones",
+        "key",
+        (
+            Patch(
+                "protocol/ties.py",
+                "            if slot != 0 and self._slots.at(slot).seq < message.seq:\n",
+                "            if slot != 0 and not message.several and "
+                "self._slots.at(slot).seq < message.seq:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "in place: a value of a former life comes last",
+        "reborn",
+        (
+            Patch(
+                "protocol/ties.py",
+                "        for former in lane.former:\n",
+                "        for former in lane.former[:0]:\n",
+            ),
+        ),
+        first=900,
     ),
     Mutant(
         "rounds: votes of another epoch count, and so do those of a former life",

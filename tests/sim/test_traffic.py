@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError, InputError
 from semcast.model.purge import DistancePmf, GeometricMixture, f_rd, from_classes
-from semcast.obsolescence import Profile, Profiler, Ranked
+from semcast.obsolescence import Keys, Profile, Profiler, Ranked
 from semcast.sim.traffic import (
     SECOND_NS,
     Chains,
@@ -59,6 +59,23 @@ def assert_follows(profile: Profile, expected: DistancePmf) -> None:
 def test_overwrites_follow_equation_3(r: float, d: int) -> None:
     """SRM §6.1"""
     assert_follows(profiled(drawn(Overwrites(r=r, d=d))), f_rd(r, d))
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [Overwrites(r=0.5, d=1, several=0.4), Trading(stocks=(5,), shares=(1.0,), several=0.4)],
+)
+def test_so_many_of_the_messages_that_replace_are_about_several_keys(traffic: Traffic) -> None:
+    stream = random.Random("several")
+    said = [item.replaces for item in islice(traffic.items(stream), 4_000)]
+    several = [one.names for one in said if isinstance(one, Keys)]
+    assert len(several) / sum(one is not None for one in said) == pytest.approx(0.4, abs=0.03)
+    assert all(len(set(names)) == len(names) for names in several)
+    assert {len(names) for names in several} == {2, 3}
+    # Each key alone too.
+    assert {name for names in several for name in names} & {
+        one for one in said if isinstance(one, str)
+    }
 
 
 def test_quotes_follow_the_printed_classes_of_stocks() -> None:

@@ -94,7 +94,19 @@ def messages(
     number = draw(seq)
     rank = draw(RANKS) if ranked else 0
     body = body_of(key_len + payload_len, number)
-    return Message(draw(source), number, body, key_len, bitmap, rank, ranked, draw(sent_ns))
+    several = not ranked and key_len >= 4 and draw(st.booleans())
+    if several:
+        body = cut_keys(body[:key_len]) + body[key_len:]
+    return Message(
+        draw(source), number, body, key_len, bitmap, rank, ranked, draw(sent_ns), several
+    )
+
+
+def cut_keys(key: bytes) -> bytes:
+    """Two keys in the place of one, as a message about several has them; 4 bytes at least."""
+    first = len(key) // 2 - 1
+    rest = len(key) - first - 2
+    return bytes([first]) + key[:first] + bytes([rest]) + key[:rest]
 
 
 @st.composite

@@ -137,7 +137,9 @@ def test_a_message_is_its_parts_again(message: Message) -> None:
     )
     assert (back.seq, back.sent_ns) == (message.seq, message.sent_ns)
     assert (back.key, back.payload, back.body) == (message.key, message.payload, message.body)
-    assert back.key + back.payload == back.body
+    assert (back.several, back.keys) == (message.several, message.keys)
+    assert back.body[: back.key_len] + back.payload == back.body
+    assert back.several or back.key + back.payload == back.body
     assert (back.bitmap, back.rank, back.ranked) == (message.bitmap, message.rank, message.ranked)
 
 
@@ -149,7 +151,8 @@ def test_messages_are_equal_exactly_if_every_field_is() -> None:
     assert message() == message(source=Source(SENDER.sender, SENDER.incarnation))
     assert hash(message()) == hash(message())
     others = {"source": OTHERS[0], "seq": 6, "body": b"kq", "key_len": 0, "bitmap": 1 << 64}
-    for field, other in {**others, "rank": -2, "ranked": False, "sent_ns": 4}.items():
+    others |= {"rank": -2, "ranked": False, "sent_ns": 4, "several": True}
+    for field, other in others.items():
         assert message() != message(**{field: other}), field
     assert message() != message().body
 
@@ -291,7 +294,35 @@ def test_unknown_frames_are_skipped_and_counted_and_all_around_them_survives(
     assert decoded.unknown_frames == unknown
 
 
-@pytest.mark.parametrize("bit", range(1, 8))
+@pytest.mark.parametrize(
+    ("count", "body"),
+    [
+        (0, b"\x01a\x01b"),
+        (1, b"\x01a\x01b"),
+        (65, b"\x01a" * 65),
+        (3, b"\x01a\x01b"),
+        (2, b"\x01a\x00"),
+        (2, b"\x01a\x02b"),
+        (2, b"\x01a"),
+    ],
+)
+def test_keys_that_are_none_are_refused(count: int, body: bytes) -> None:
+    """A message about several keys says how many, and all of them are there."""
+    frames = bytearray(encoded([Message(SENDER, 1, body)]))
+    frames[4 + 16] |= 0x02
+    frames[4 + 16 + 1] = count
+    with pytest.raises(RemoteProtocolError, match=f"message about {count} keys|unknown"):
+        Decoder().decode(bytes(frames), SENDER)
+
+
+def test_a_bid_about_several_keys_is_refused() -> None:
+    frames = bytearray(encoded([Message(SENDER, 1, b"\x01a\x01b", 2, 0, 7, True)]))
+    frames[4 + 16] |= 0x02
+    with pytest.raises(RemoteProtocolError, match="message about 2 keys"):
+        Decoder().decode(bytes(frames), SENDER)
+
+
+@pytest.mark.parametrize("bit", range(2, 8))
 def test_unknown_flags_of_a_message_are_refused(bit: int) -> None:
     """They would change what the message means: refuse, not guess."""
     frames = bytearray(encoded([Message(SENDER, 1, b"key and payload", 3, 1)]))

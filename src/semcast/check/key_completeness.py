@@ -1,6 +1,7 @@
 """Key Completeness, where the order is "key": if a process multicasts m before m', both of one
-stream (one key, or both unmarked), no process delivers m' unless it delivered m before or something
-that was multicast by then replaces m. Holds on every prefix, so for whoever stops in the middle.
+stream (about one key, alone or with others, or both unmarked), no process delivers m' unless it
+delivered m before or something that was multicast by then replaces m. Holds on every prefix, so for
+whoever stops in the middle.
 
 Across streams a process that stops may have a newer value and lack an older unmarked message, which
 still waited when the value took the place of the one before it. Who goes on gets that too: this is
@@ -10,7 +11,7 @@ senders for which it told none.
 
 from typing import Final
 
-from semcast.check._streams import NO_STREAM, Streams
+from semcast.check._streams import Streams
 from semcast.check.history import History, Step
 from semcast.check.relation import NEVER
 from semcast.check.violation import Violation
@@ -33,18 +34,20 @@ def check(log: Journal | History) -> list[Violation]:
             if event.sender is not None and event.seq is not None:
                 joins.setdefault((step.node, event.sender), event.seq)
             continue
-        if step.event != "deliver" or streams.of[step.message] == NO_STREAM:
+        if step.event != "deliver" or not streams.of[step.message]:
             continue
-        stream = streams.of[step.message]
-        first = following.get((step.node, stream), 0)
-        place = streams.place[step.message]
+        # In order, and each once, though it be about several of the keys.
+        passed: dict[int, None] = {}
+        for stream, place in streams.of[step.message]:
+            first = following.get((step.node, stream), 0)
+            passed.update(dict.fromkeys(streams.messages[stream][first:place]))
+            following[step.node, stream] = max(first, place + 1)
         owes_from = _owes_from(history, step, joins)
         found += [
             _violation(history, step, older)
-            for older in streams.messages[stream][first:place]
+            for older in passed
             if history.messages[older].seq >= owes_from and not _is_replaced(history, older, step)
         ]
-        following[step.node, stream] = max(first, place + 1)
     return found
 
 

@@ -43,13 +43,13 @@ def tail(
 
 
 def _object(message: "Message") -> dict[str, Any]:
-    from semcast.journal.names import key_text
+    from semcast.journal.names import keys_text
 
     text, encoded = _payload(message.payload)
     return {
         "sender": message.sender,
         "seq": message.seq,
-        "key": key_text(message.key) if message.key else None,
+        "key": keys_text(message.keys),
         "payload": text,
         "payload_base64": encoded,
         "sent_ns": message.sent_ns,
@@ -58,10 +58,10 @@ def _object(message: "Message") -> dict[str, Any]:
 
 
 def _line(message: "Message") -> str:
-    from semcast.journal.names import key_text
+    from semcast.journal.names import keys_text
 
     text, encoded = _payload(message.payload)
-    about = f" {key_text(message.key)}" if message.key else ""
+    about = f" {keys_text(message.keys)}" if message.keys else ""
     missed = f" (after {len(message.skipped)} skipped)" if message.skipped else ""
     return f"{message.sender} {message.seq}{about}{missed}: {encoded if text is None else text}"
 

@@ -8,7 +8,7 @@ what is right or wrong: that is `semcast.check`.
 from semcast.journal.event import Event
 from semcast.journal.header import Header
 from semcast.journal.journal import Journal
-from semcast.journal.names import key_text, node_name, parse_node
+from semcast.journal.names import key_text, keys_in, keys_text, node_name, parse_node
 from semcast.journal.observer import JournalObserver
 from semcast.journal.parquet import read_journal, runs_in, write_journal
 from semcast.journal.schema import COLUMNS, SCHEMA_VERSION, arrow_schema
@@ -22,6 +22,8 @@ __all__ = [
     "JournalObserver",
     "arrow_schema",
     "key_text",
+    "keys_in",
+    "keys_text",
     "node_name",
     "parse_node",
     "read_journal",

@@ -3,7 +3,9 @@
 A node is named `p3.2`: sender 3 in its second life. Another life is another node.
 """
 
+import json
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from semcast.errors import InputError
@@ -13,6 +15,8 @@ _NODE: Final = re.compile(r"p([0-9]+)\.([0-9]+)")
 # Begins the names of keys that are not text. A text key that begins so is written in hex as well,
 # so that two keys never get one name.
 _HEX: Final = "0x:"
+# Begins what is written of several keys; it is kept apart from keys of one message in the same way.
+_SEVERAL: Final = "keys:"
 
 
 def node_name(source: Source) -> str:
@@ -49,4 +53,31 @@ def key_text(key: bytes) -> str:
         text = key.decode()
     except UnicodeDecodeError:
         return _HEX + key.hex()
-    return _HEX + key.hex() if text.startswith(_HEX) else text
+    return _HEX + key.hex() if text.startswith((_HEX, _SEVERAL)) else text
+
+
+def keys_text(keys: Sequence[bytes]) -> str | None:
+    """What a message is about as one text: its key, or all of its keys; None if it has none.
+
+    >>> keys_text([b"AAPL"]), keys_text([b"AAPL", b"MSFT"])
+    ('AAPL', 'keys:["AAPL", "MSFT"]')
+    """
+    if len(keys) < 2:
+        return key_text(keys[0]) if keys else None
+    return _SEVERAL + json.dumps([key_text(key) for key in keys], ensure_ascii=False)
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys of such a text, each as `key_text` writes it.
+
+    >>> keys_in("AAPL"), keys_in('keys:["AAPL", "MSFT"]')
+    (['AAPL'], ['AAPL', 'MSFT'])
+    """
+    if not text.startswith(_SEVERAL):
+        return [text]
+    try:
+        found = json.loads(text[len(_SEVERAL) :])
+    except ValueError:
+        return [text]
+    whole = isinstance(found, list) and all(isinstance(key, str) for key in found)
+    return found if whole and found else [text]

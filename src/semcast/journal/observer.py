@@ -8,7 +8,7 @@ from typing import Final
 
 from semcast.ids import Source
 from semcast.journal.journal import Journal
-from semcast.journal.names import key_text, node_name
+from semcast.journal.names import keys_text, node_name
 from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message
@@ -27,7 +27,6 @@ class JournalObserver(Observer):
 
     def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
         """Something happened to a message."""
-        key = message.key
         self._journal.record(
             self._clock(),
             self._node,
@@ -35,7 +34,7 @@ class JournalObserver(Observer):
             self._name(message.source),
             message.seq,
             tuple(distances(message.bitmap)) if event == "multicast" else None,
-            key_text(key) if key else None,
+            keys_text(message.keys),
             message.rank if message.ranked else None,
             message.sent_ns,
             len(message.body),

@@ -23,7 +23,7 @@ from semcast.ids import Source
 from semcast.journal.event import Event
 from semcast.journal.header import Header
 from semcast.journal.lives import END, EVICT, GAP
-from semcast.journal.names import key_text, node_name
+from semcast.journal.names import keys_text, node_name
 from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter, require_stream
 from semcast.live.config import GroupConfig
@@ -65,7 +65,7 @@ class QueueObserver(Observer):
         body = message.body
         self.queue.append((
             time.monotonic_ns(), event, message.source, message.seq,
-            message.bitmap, body[: message.key_len], message.rank if message.ranked else None,
+            message.bitmap, message.keys, message.rank if message.ranked else None,
             message.sent_ns, len(body), where,
             None if cover is None else cover.source, 0 if cover is None else cover.seq,
         ))  # fmt: skip
@@ -78,7 +78,7 @@ class QueueObserver(Observer):
             self.left_out += 1
             return
         self.queue.append((
-            time.monotonic_ns(), event, source, seq, 0, b"", None, None, None, "", by_source, by_seq
+            time.monotonic_ns(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
         ))  # fmt: skip
 
 
@@ -214,7 +214,7 @@ class Recorder:
         rows: list[Event] = []
         epoch_ns, node, lsn, name = self._epoch_ns, self._node, self._lsn, self._name
         for (
-            time_ns, event, source, seq, bitmap, key, rank, sent_ns, size, where, by, by_seq,
+            time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq,
         ) in told:  # fmt: skip
             lsn += 1
             if lsn % _YIELD_EVENTS == 0:
@@ -226,7 +226,7 @@ class Recorder:
             rows.append(
                 Event(
                     time_ns + epoch_ns, lsn, node, event, name(source), seq, obsoletes,
-                    key_text(key) if key else None, rank, sent_ns, size, where or None,
+                    keys_text(keys), rank, sent_ns, size, where or None,
                     None if by is None else name(by), None if by is None else by_seq,
                 )
             )  # fmt: skip

@@ -15,6 +15,7 @@ from mypy_extensions import mypyc_attr
 
 from semcast._native import i64
 from semcast.ids import Source
+from semcast.obsolescence.key_set import unpack_keys
 
 
 @mypyc_attr(acyclic=True)
@@ -30,22 +31,32 @@ class Mark:
         bitmap: int,
         rank: i64,
         ranked: bool,
+        several: bool = False,
     ) -> None:
         self.source = source
         self.seq = seq
         # The key, as the application named it, and then the payload: one slice of what was
-        # received, cut in two only when somebody asks. No key: unmarked, or several keys at once.
+        # received, cut in two only when somebody asks. No key: unmarked, or names others only.
         self.body = body
         self.key_len = key_len
         # Bit n-1 set: replaces seq-n of the same source. 0 when ranked.
         self.bitmap = bitmap
         self.rank = rank
         self.ranked = ranked
+        # It is about several keys, and all of them stand before the payload (`key_set`).
+        self.several = several
 
     @property
     def key(self) -> bytes:
-        """What the message is about, or nothing."""
-        return self.body[: self.key_len] if self.key_len > 0 else b""
+        """What the message is about, or nothing; nothing also if it is about several keys."""
+        return self.body[: self.key_len] if self.key_len > 0 and not self.several else b""
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """All that the message is about: several keys, or one, or none."""
+        if self.several:
+            return tuple(unpack_keys(self.body[: self.key_len]))
+        return (self.body[: self.key_len],) if self.key_len > 0 else ()
 
 
 def obsoletes(newer: Mark, older: Mark) -> bool:

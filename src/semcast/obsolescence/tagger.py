@@ -12,9 +12,9 @@ from typing import Final, TypeAlias, final
 from semcast.errors import LocalProtocolError
 from semcast.ids import SEQ_MAX
 from semcast.obsolescence.bitmap import K_DEFAULT, Closure
+from semcast.obsolescence.key_set import KEYS_MAX, pack_keys, unpack_keys
 
 KEY_BYTES_MAX: Final = 255
-KEYS_MAX: Final = 64
 RANK_MAX: Final = SEQ_MAX
 
 
@@ -23,7 +23,7 @@ class Keys:
     """Replaces every earlier message whose keys are all among these.
 
     A message about `a` and `b` is not replaced by one about `a` alone: what it says of `b` still
-    matters.
+    matters. With order "key" it keeps its place in the order of each of its keys.
     """
 
     names: tuple[str | bytes, ...]
@@ -65,15 +65,21 @@ Replaces: TypeAlias = str | bytes | Keys | Predecessors | AllButLast | Ranked | 
 class Annotation:
     """What travels with a message so that any buffer can tell what it replaces."""
 
-    def __init__(self, bitmap: int, key: bytes, rank: int = 0, ranked: bool = False) -> None:
+    def __init__(
+        self, bitmap: int, key: bytes, rank: int = 0, ranked: bool = False, several: bool = False
+    ) -> None:
+        """`several`: it is about several keys, and `key` has them all (`key_set`)."""
         self.bitmap = bitmap
         self.key = key
         self.rank = rank
         self.ranked = ranked
+        self.several = several
 
     def __repr__(self) -> str:
         if self.ranked:
             return f"Annotation(key={self.key!r}, rank={self.rank})"
+        if self.several:
+            return f"Annotation(bitmap={self.bitmap:#x}, keys={unpack_keys(self.key)!r})"
         return f"Annotation(bitmap={self.bitmap:#x}, key={self.key!r})"
 
 
@@ -197,7 +203,7 @@ class Tagger:
                 direct |= 1 << (seq - last - 1)
         bitmap = self._closure.add(seq, direct)
         self._remember(seq, names, self._last.get(names, 0))
-        return Annotation(bitmap, b"")
+        return Annotation(bitmap, pack_keys(names), several=True)
 
     def _remember(self, seq: int, name: bytes | frozenset[bytes] | None, last: int = 0) -> None:
         if self.k == 0:

@@ -24,7 +24,7 @@ from semcast.errors import ConfigError
 from semcast.ids import RandomStream, Source
 from semcast.protocol.covers import CoverLog
 from semcast.protocol.guard import CoverGuard
-from semcast.protocol.in_place import Places
+from semcast.protocol.in_place import Places, leave_untold
 from semcast.protocol.policy import BufferConfig, Overflow, Purging
 from semcast.protocol.purged import Purged, PurgeLog, Reason
 from semcast.protocol.purger import Purger
@@ -150,6 +150,11 @@ class PurgingBuffer:
             self._purger.covers_released(lane)
             if self._watermark:
                 self._room.keep_to_marks()
+
+    def pass_over(self, source: Source, seq: i64) -> None:
+        """A message of `source` will not come, being covered: in place, the next one tells so."""
+        if self._in_place:
+            leave_untold(self._slots.lane(source), seq)
 
     # -- out -----------------------------------------------------------------------------------
 

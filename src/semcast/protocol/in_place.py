@@ -6,11 +6,14 @@ There are two queues. *Values*, messages with a key and no rank, take the turns 
 keys. Others come first, because nothing else makes them go away; but a value is due after so many.
 Knows nothing of what replaces what.
 
-A *stream* is what stays in order under `order="key"`: the messages of a source with one key, or its
-unmarked ones. A ranked use of a key is a stream of its own, as nothing unranked is replaced by it.
-Messages that name others without a key (several keys, predecessors) are in no stream.
+A *stream* is what stays in order under `order="key"`: the messages of a source about one key, alone
+or with others, or its unmarked ones. A ranked use of a key is a stream of its own, as nothing
+unranked is replaced by it. Messages that name others without a key (predecessors) are in no stream.
+Whoever must be taken before the message whose turn it is, `ties` know.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final, final
 
 from librt.vecs import append, vec
@@ -18,6 +21,7 @@ from mypy_extensions import i64
 
 from semcast.obsolescence.relation import Mark
 from semcast.protocol.slots import Lane, Slots
+from semcast.protocol.ties import Ties
 from semcast.protocol.values import Values, is_value
 from semcast.wire.message import Message
 
@@ -35,6 +39,7 @@ class Places:
     def __init__(self, slots: Slots) -> None:
         self._slots: Final = slots
         self._values: Final = Values(slots)
+        self._ties: Final = Ties(slots, self._values)
         # How many others were taken since the last value.
         self._others: i64 = 0
         # INV-PLACES: of others, by slot, a number that grows along the queue. A message inherits it
@@ -61,8 +66,13 @@ class Places:
 
         Why a stream stays in order. The values of a key are in order by themselves. Unmarked
         messages replace nothing, so they never move. A bid that replaces others outranks them all,
-        and what outranks it would have kept it out; so no other of its stream is held.
+        and what outranks it would have kept it out; so no other of its stream is held. A message
+        about several keys may overtake others about them here, but is not taken before them.
         """
+        if len(lane.untold) > 0:
+            tell_untold(lane, message)
+        if message.several:
+            self._ties.enter(message)
         slot = self._vacated
         self._vacated = 0
         if is_value(message):
@@ -89,19 +99,35 @@ class Places:
 
     def next(self) -> i64:
         """The slot of the next message; 0 if there is none."""
-        head = self._slots.links[0]
-        if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
-            return head
-        return self._values.next()
+        slot = self._slots.links[0]
+        if self._values.keys > 0 and (slot == 0 or self._others >= OTHERS_MAX):
+            slot = self._values.next()
+        tied = self._ties.knots > 0 or self._slots.reborn
+        return self._ties.first(slot) if tied and slot != 0 else slot
 
     def take(self) -> i64:
-        """The same, to be left now."""
+        """The same, to be left now; there must be one."""
+        if self._ties.knots > 0 or self._slots.reborn:
+            return self._take_tied()
         head = self._slots.links[0]
         if self._values.keys == 0 or (head != 0 and self._others < OTHERS_MAX):
             self._others += 1
             return head
         self._others = 0
         return self._values.take()
+
+    def _take_tied(self) -> i64:
+        slot = self.next()
+        if self._values.has(slot):
+            self._others = 0
+            self._values.had_turn(slot)
+        else:
+            self._others += 1
+        return slot
+
+    def has_left(self, message: Message) -> None:
+        """A message about several keys has left, whatever becomes of its slot."""
+        self._ties.leave(message)
 
     def vacate(self, slot: i64) -> None:
         """A message has left for its cover, which may go where it was."""
@@ -158,8 +184,12 @@ class Places:
 
 
 def same_stream(one: Mark, other: Mark) -> bool:
-    """Whether these two must be taken in the order of their numbers, in place or not."""
+    """Whether these two must stand in the order of their numbers. Messages about several keys need
+    not: they are taken in order wherever they stand.
+    """
     if one.source != other.source or one.ranked != other.ranked or one.key_len != other.key_len:
+        return False
+    if one.several or other.several:
         return False
     if one.key_len == 0 and not one.ranked:
         return one.bitmap == 0 and other.bitmap == 0
@@ -169,11 +199,9 @@ def same_stream(one: Mark, other: Mark) -> bool:
 def inherit(cover: Message, victim: Message) -> None:
     """`cover` takes the place of `victim`: it tells what was skipped, and that `victim` was too.
 
-    Numbers are of one sender, so a victim of another source leaves none. The list is handed from
-    victim to cover, not copied, so that a key that is replaced for ever costs the same each time.
+    Both are of one source. The list is handed from victim to cover, not copied, so that a key that
+    is replaced for ever costs the same each time.
     """
-    if victim.source != cover.source:
-        return
     gone = victim.skipped
     victim.skipped = ()
     seq = int(victim.seq)
@@ -187,6 +215,35 @@ def inherit(cover: Message, victim: Message) -> None:
     if len(skipped) > 2 * SKIPPED_MAX:
         del skipped[:-SKIPPED_MAX]
     cover.skipped = skipped
+
+
+def leave_untold(lane: Lane, seq: i64, skipped: Sequence[int] = ()) -> None:
+    """No message of this source tells that `seq` was skipped, as it was covered by another source
+    or never came; nor what it `skipped` itself. The next one that comes will.
+    """
+    untold = lane.untold
+    first = skipped[0] if len(skipped) > 0 else int(seq)
+    in_order = len(untold) == 0 or untold[-1] < first
+    untold += skipped
+    untold.append(int(seq))
+    if not in_order:
+        untold.sort()
+    if len(untold) > 2 * SKIPPED_MAX:
+        del untold[:-SKIPPED_MAX]
+
+
+def tell_untold(lane: Lane, message: Message) -> None:
+    """A message comes: it tells what nobody did."""
+    untold = lane.untold
+    if len(message.skipped) == 0 and untold[-1] < message.seq:
+        # As is usual: handed over, not copied.
+        message.skipped = untold
+        lane.untold = []
+        return
+    told = sorted({*untold, *message.skipped})
+    at = bisect_left(told, int(message.seq))
+    message.skipped = told[:at]
+    lane.untold = told[at:]
 
 
 def newest_skipped(message: Message) -> None:

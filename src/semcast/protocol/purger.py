@@ -15,7 +15,7 @@ from semcast.ids import Source
 from semcast.obsolescence.bitmap import K_MAX
 from semcast.obsolescence.relation import obsoletes, outranks
 from semcast.protocol.guard import CoverGuard
-from semcast.protocol.in_place import Places, inherit
+from semcast.protocol.in_place import Places, inherit, leave_untold
 from semcast.protocol.policy import BufferConfig, Purging
 from semcast.protocol.purged import PurgeLog, Reason
 from semcast.protocol.slots import Lane, Slots
@@ -157,7 +157,10 @@ class Purger:
             if self._in_place:
                 victim = self._leave(slot)
                 self._places.vacate(slot)
-                inherit(cover, victim)
+                if victim.source == cover.source:
+                    inherit(cover, victim)
+                else:
+                    leave_untold(self._slots.lane(victim.source), victim.seq, victim.skipped)
             else:
                 victim = self.remove(slot)
             self._log.replaced(victim, cover)
@@ -189,6 +192,8 @@ class Purger:
         if cover is None:
             return False
         self._log.account(_LATE, message, cover)
+        if self._in_place:
+            leave_untold(lane, message.seq)
         return True
 
     def _cover_of(self, lane: Lane, message: Message) -> Message | None:
@@ -248,6 +253,8 @@ class Purger:
             self._marked.pop((message.source, int(message.seq)), None)
         if message.ranked:
             self._forget_rival(slot, message)
+        if message.several and self._in_place:
+            self._places.has_left(message)
         return message
 
     def _forget_rival(self, slot: i64, message: Message) -> None:

@@ -42,6 +42,8 @@ class Inbound:
         self.source: Final = source
         self.keep: Final = keep
         self._own: Final = own
+        # The stream of its sender's life before this one, if that is known here.
+        self.former: Inbound | None = None
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
         # The newest message that is known to exist.

@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 from semcast.errors import LocalProtocolError, MessageTooLargeError, WindowFullError
 from semcast.ids import SEQ_MAX, Source
-from semcast.obsolescence.tagger import Replaces, Tagger, as_key
+from semcast.obsolescence.tagger import KEY_BYTES_MAX, Replaces, Tagger, as_key
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.verdict import Verdict
 from semcast.wire.encode import FrameWriter
@@ -64,8 +64,17 @@ class Sender:
             mark = self._tagger.tag(seq, replaces, payload)
             body = mark.key + payload if mark.key else payload
             message = Message(
-                self.source, seq, body, len(mark.key), mark.bitmap, mark.rank, mark.ranked, now_ns
+                self.source,
+                seq,
+                body,
+                len(mark.key),
+                mark.bitmap,
+                mark.rank,
+                mark.ranked,
+                now_ns,
+                mark.several,
             )
+            self._check_keys(message)
         try:
             verdict = self._retained.insert(message)
         except MessageTooLargeError:
@@ -81,6 +90,13 @@ class Sender:
             )
         self.seq = seq
         return message
+
+    def _check_keys(self, message: Message) -> None:
+        """What several keys take beyond the room for one counts as payload."""
+        body_bytes_max = self._payload_bytes_max + KEY_BYTES_MAX
+        if len(message.body) > body_bytes_max:
+            self._tagger.take_back()
+            raise MessageTooLargeError(len(message.body), body_bytes_max)
 
     def multicast_many(self, payloads: list[bytes], replaces: list[Replaces], now_ns: i64) -> None:
         """Accept these in order; when the window fills up, the error says so and `seq` how far."""

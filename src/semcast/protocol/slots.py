@@ -35,6 +35,11 @@ class Lane:
         self.widest = 0
         # Whether any message ever had to wait until the guard allowed it as a cover.
         self.guarded = False
+        # In place: what of this source the application will not get, and no message has told yet;
+        # in order.
+        self.untold: list[int] = []
+        # The sources of the same sender in its former lives, in order.
+        self.former: list[Source] = []
 
     def nearest(self, seq: i64) -> i64:
         """The first held number from a late one on, or one that is not held if there is none."""
@@ -54,6 +59,8 @@ class Slots:
         self.lanes: Final[dict[Source, Lane]] = {}
         self.last_source: Source | None = None
         self.last_lane = Lane()
+        # Whether a sender has had messages here in two of its lives.
+        self.reborn = False
         self.held: i64 = 0
         self.held_bytes: i64 = 0
 
@@ -62,10 +69,23 @@ class Slots:
         lane = self.lanes.get(source)
         if lane is None:
             lane = Lane()
+            self._note_lives(source, lane)
             self.lanes[source] = lane
         self.last_source = source
         self.last_lane = lane
         return lane
+
+    def _note_lives(self, source: Source, lane: Lane) -> None:
+        """A source is new: note which others are lives of the same sender."""
+        for other, its_lane in self.lanes.items():
+            if other.sender == source.sender:
+                self.reborn = True
+                if other.incarnation < source.incarnation:
+                    lane.former.append(other)
+                else:
+                    its_lane.former.append(source)
+                    its_lane.former.sort()
+        lane.former.sort()
 
     def find(self, source: Source) -> Lane | None:
         """The lane of a source, if anything of it was ever held."""

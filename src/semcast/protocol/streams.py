@@ -87,7 +87,9 @@ class Streams:
             if inbound is None:
                 at += 1
                 continue
-            run = self._accept_run(inbound, messages, at)
+            run: i64 = 0
+            if not self._waits_for_former(inbound, now_ns):
+                run = self._accept_run(inbound, messages, at)
             if run > 0:
                 at += run
                 inbound.transit.arrived(messages[at - 1].sent_ns, now_ns)
@@ -146,10 +148,12 @@ class Streams:
     def _hand_on(self, inbound: Inbound, now_ns: i64) -> None:
         """Hand on what is in order and has room; ask for what is missing."""
         before = inbound.next
-        while True:
+        waits = self._waits_for_former(inbound, now_ns)
+        while not waits:
             seq = inbound.next
             cover = inbound.pass_covered()
             if cover is not None:
+                self._delivery.pass_over(inbound.source, seq)
                 if self._observer is not None:
                     self._observer.progress("skip", inbound.source, int(seq), cover[0], cover[1])
                 continue
@@ -182,6 +186,20 @@ class Streams:
         # Somebody who was never heard itself, but only heard of, is taken to be in that life.
         life = self._incarnations.get(sender, source.incarnation)
         return sender in self._voting.others and life == source.incarnation
+
+    def _waits_for_former(self, inbound: Inbound, now_ns: i64) -> bool:
+        """Whether messages of a former life of the same sender are here and still lack room: what
+        is older about a key must not come after what is newer.
+        """
+        former = inbound.former
+        # INV-STALLED: whoever lacks room is there.
+        while former is not None and self._stalled:
+            if former.head() is not None:
+                self._hand_on(former, now_ns)
+                if former.head() is not None:
+                    return True
+            former = former.former
+        return False
 
     def _accept(self, message: Message, keep: bool) -> bool:
         """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
@@ -345,8 +363,20 @@ class Streams:
             # Own messages that come back and are not delivered here.
             return None
         inbound = Inbound(source, self._config, self._guard, self._config.group_reliable)
+        self._note_lives(inbound)
         self.inbounds[source] = inbound
         return inbound
+
+    def _note_lives(self, inbound: Inbound) -> None:
+        """A stream is new: its sender may have had others, in lives before this one or after it."""
+        source = inbound.source
+        lives = sorted([life for life in self.inbounds if life.sender == source.sender])
+        for life in lives:
+            if life < source:
+                inbound.former = self.inbounds[life]
+            else:
+                self.inbounds[life].former = inbound
+                break
 
     def _repair(self, inbound: Inbound) -> Repair:
         repair = self.repairs.get(inbound.source)

@@ -109,10 +109,21 @@ class Values:
 
     def take(self) -> i64:
         """The same; its key has had its turn, and the value is still to leave its slot."""
-        number = self._freshest()
+        slot = self._first[self._freshest()]
+        self.had_turn(slot)
+        return slot
+
+    def had_turn(self, slot: i64) -> None:
+        """The first value of a key is taken, by turn or not: that was its turn."""
+        number = self._of[slot]
         self._unlist(number)
         if self._first[number] != self._last[number]:
             self._enlist(number, _LATER)
+
+    def first_of(self, source: Source, key: bytes) -> i64:
+        """The slot of the oldest value of a key; 0 if none waits."""
+        numbers = self._numbers.get(source)
+        number: i64 = 0 if numbers is None else numbers.get(key, 0)
         return self._first[number]
 
     def leave(self, slot: i64) -> None:
@@ -246,5 +257,5 @@ class Values:
 
 
 def is_value(message: Message) -> bool:
-    """Whether a message is a value of a key, as opposed to a bid, or one that is never replaced."""
-    return message.key_len > 0 and not message.ranked
+    """Whether a message is a value of one key, as opposed to a bid, or what is never replaced."""
+    return message.key_len > 0 and not message.ranked and not message.several

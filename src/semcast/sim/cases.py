@@ -55,6 +55,7 @@ _MESSAGES: Final = 200
 def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
     """The scenario of a seed; with `stability`, the same with that protocol, whatever was drawn."""
     scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+    scenario = _with_keys(scenario, random.Random(f"explore/{seed}/keys"))
     # From a stream of its own: whatever else a seed stood for, it stands for still.
     return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
 
@@ -249,6 +250,26 @@ class _Draw:
             return 0
         most = self.f if self.reliability == "group" else self.members - 1
         return self.stream.randint(0, most)
+
+
+def _with_keys(scenario: ProtocolScenario, stream: random.Random) -> ProtocolScenario:
+    """Where the order is "key", half of the cases have messages about several keys. Somebody is
+    slow then, and has room for some: who takes one after the other gets nothing wrong.
+    """
+    several = stream.choice((0.0, 0.0, 0.2, 0.5))
+    traffic = scenario.traffic
+    if several == 0 or scenario.protocol.order != "key":
+        return scenario
+    if not isinstance(traffic, Overwrites | Trading):
+        return scenario
+    delay_ms = _few_digits(1000 / traffic.rate_msg_s * stream.choice((1.5, 4)))
+    slow = Consumer((stream.randrange(scenario.members),), delay_ms)
+    return replace(
+        scenario,
+        traffic=replace(traffic, several=several),
+        protocol=replace(scenario.protocol, delivery_messages=stream.choice((8, 32))),
+        consumers=scenario.consumers or (slow,),
+    )
 
 
 def _with_stability(

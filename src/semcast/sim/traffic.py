@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from semcast.errors import ConfigError
-from semcast.obsolescence import Ranked, Replaces
+from semcast.obsolescence import Keys, Ranked, Replaces
 from semcast.sim.settings import Between, Settings
 from semcast.sim.trace import SIZE_BYTES_MAX, read_trace
 
@@ -44,14 +44,18 @@ class Overwrites(Settings):
     size_bytes: SizeBytes = 64
     r: Share = 0.5
     d: Annotated[int, Between(1, 1_000_000)] = 1
+    # Of those that overwrite, the share that is about several chains.
+    several: Share = 0.0
 
     def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
         """An endless stream of one sender."""
         assert senders == 1
         for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
             overwrites = stream.random() < self.r
-            key = f"chain {stream.randrange(self.d)}" if overwrites else None
-            yield Item(gap_ns, self.size_bytes, key, 0)
+            replaces: Replaces = f"chain {stream.randrange(self.d)}" if overwrites else None
+            if overwrites and self.several > 0 and stream.random() < self.several:
+                replaces = _several("chain ", self.d, stream)
+            yield Item(gap_ns, self.size_bytes, replaces, 0)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class Trading(Settings):
     size_bytes: SizeBytes = 64
     stocks: Annotated[tuple[int, ...], Between(1, 1_000_000)] = (25, 100, 750)
     shares: Annotated[tuple[float, ...], Between(0, 1)] = (0.5, 0.4, 0.1)
+    # The share of messages that are about several stocks of a class.
+    several: Share = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +86,10 @@ class Trading(Settings):
         for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
             chosen = stream.choices(classes, cum_weights=sums)[0]
             stock = stream.randrange(self.stocks[chosen])
-            yield Item(gap_ns, self.size_bytes, f"stock {chosen}.{stock}", 0)
+            replaces: Replaces = f"stock {chosen}.{stock}"
+            if self.several > 0 and stream.random() < self.several:
+                replaces = _several(f"stock {chosen}.", self.stocks[chosen], stream)
+            yield Item(gap_ns, self.size_bytes, replaces, 0)
 
 
 @dataclass(frozen=True)
@@ -198,6 +207,13 @@ def gaps_ns(rate_msg_s: float, gaps: Gaps, stream: random.Random) -> Iterator[in
             yield round(SECOND_NS / rate_msg_s)
         else:
             yield round(stream.expovariate(rate_msg_s) * SECOND_NS)
+
+
+def _several(name: str, names: int, stream: random.Random) -> Keys:
+    """Two or three of these names, which there are at least then."""
+    count = stream.choice((2, 2, 3))
+    chosen = stream.sample(range(max(names, count)), count)
+    return Keys(tuple(f"{name}{number}" for number in chosen))
 
 
 def of_sender(items: Iterator[Item], sender: int) -> Iterator[Item]:

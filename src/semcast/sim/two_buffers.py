@@ -288,6 +288,7 @@ class Model:
             mark.rank,
             mark.ranked,
             self._now_ns,
+            mark.several,
         )
         if self._near.insert(message) is Verdict.FULL:
             return False

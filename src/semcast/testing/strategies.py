@@ -86,7 +86,14 @@ def tagged(
         said = Predecessors(tuple(seq - distance for distance in said.seqs if distance < seq))
     mark = tagger.tag(seq, said, payload)
     return Message(
-        source, seq, mark.key + payload, len(mark.key), mark.bitmap, mark.rank, mark.ranked
+        source,
+        seq,
+        mark.key + payload,
+        len(mark.key),
+        mark.bitmap,
+        mark.rank,
+        mark.ranked,
+        several=mark.several,
     )
 
 

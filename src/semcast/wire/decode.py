@@ -12,6 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
+from semcast.obsolescence.key_set import KEYS_MAX, packed_bytes
 from semcast.wire.frames import (
     ABSTAIN,
     ANSWER,
@@ -33,6 +34,7 @@ from semcast.wire.frames import (
     ROUND_KINDS,
     RUN_HEAD_BYTES,
     SAFETY,
+    SEVERAL,
     SOURCE_BYTES,
     STABILITY,
     TIMES,
@@ -142,16 +144,18 @@ class Decoder:
             key_len = (head >> 8) & 0xFF
             words = (head >> 48) & 0xFF
             body_len = (head >> 16) & 0xFFFF
-            body_at = at + RECORD_HEAD_BYTES + words * 8
-            if ranked:
-                body_at += 8
+            # RANKED is 1, and a rank is a word.
+            body_at = at + RECORD_HEAD_BYTES + (words + (head & RANKED)) * 8
             if body_at + body_len > end:
                 raise RemoteProtocolError(
                     f"message takes {body_at + body_len - at} bytes, {end - at} are left"
                 )
             # Bits that version 1 does not define would change the meaning: refuse, not guess.
-            if head & 0xFE or head >> 56 or words > WORDS_MAX or key_len > body_len:
+            if head & 0xFC or head >> 56 or words > WORDS_MAX or key_len > body_len:
                 raise RemoteProtocolError(f"message with unknown flags or sizes: {head:#x}")
+            several = (head & SEVERAL) != 0
+            if several:
+                key_len = _keys_bytes(data, body_at, body_at + body_len, key_len, ranked)
             # What one member accepts and relays, all others have to accept.
             if seq > SEQ_MAX or sent_ns > SEQ_MAX:
                 raise RemoteProtocolError(f"message of seq {seq}, time {sent_ns} is out of range")
@@ -173,6 +177,7 @@ class Decoder:
                     rank,
                     ranked,
                     sent_ns,
+                    several,
                 )
             )
             at = body_at + body_len
@@ -310,8 +315,11 @@ def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64)
     body_at = WHOLE_HEAD_BYTES + words * 8
     if ranked:
         body_at += 8
-    if head & 0xFE or head >> 24 or words > WORDS_MAX:
+    if head & 0xFC or head >> 24 or words > WORDS_MAX:
         raise RemoteProtocolError(f"fragmented message with unknown flags or sizes: {head:#x}")
+    several = (head & SEVERAL) != 0
+    if several:
+        key_len = _keys_bytes(whole, body_at, size, key_len, ranked)
     if body_at + body_len != size or key_len > body_len or sent_ns < 0 or sent_ns > SEQ_MAX:
         raise RemoteProtocolError(
             f"fragmented message of {size} bytes does not add up: body {body_len}, "
@@ -323,7 +331,16 @@ def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64)
             f"{message_bytes_max}"
         )
     bitmap, rank = _mark(whole, WHOLE_HEAD_BYTES, words, ranked)
-    return Message(source, seq, whole[body_at:], key_len, bitmap, rank, ranked, sent_ns)
+    body = whole[body_at:]
+    return Message(source, seq, body, key_len, bitmap, rank, ranked, sent_ns, several)
+
+
+def _keys_bytes(data: bytes, at: i64, end: i64, count: i64, ranked: bool) -> i64:
+    """How many bytes of a body are the keys of a message that is about several."""
+    size = packed_bytes(data, at, end, count)
+    if ranked or count < 2 or count > KEYS_MAX or size < 0:
+        raise RemoteProtocolError(f"message about {count} keys, which do not fit it")
+    return size
 
 
 def _check_flags(kind: i64, flags: i64) -> None:

@@ -10,6 +10,7 @@ from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i16, i32, i64, u8
 
 from semcast.ids import Source
+from semcast.obsolescence.key_set import unpack_keys
 from semcast.wire.frames import (
     ANSWER,
     COVERED,
@@ -29,6 +30,7 @@ from semcast.wire.frames import (
     ROUND_HEAD_BYTES,
     RUN_HEAD_BYTES,
     SAFETY,
+    SEVERAL,
     SOURCE_BYTES,
     STABILITY,
     TIMES,
@@ -73,12 +75,19 @@ def write_mark(out: BytesWriter, message: Message, words: i64) -> None:
         write_i64_le(out, message.rank)
 
 
+def _mark_head(message: Message) -> i64:
+    """Flags, and above them what is said of the key: its length, or how many there are."""
+    if message.several:
+        return SEVERAL | (len(unpack_keys(message.body[: message.key_len])) << 8)
+    flags: i64 = RANKED if message.ranked else 0
+    return flags | (message.key_len << 8)
+
+
 def encode_whole(message: Message) -> bytes:
     """The whole of a message that is to be fragmented."""
     out = BytesWriter()
     words = bitmap_words(message.bitmap)
-    flags: i64 = RANKED if message.ranked else 0
-    write_i32_le(out, _as_i32(flags | (message.key_len << 8) | (words << 16)))
+    write_i32_le(out, _as_i32(_mark_head(message) | (words << 16)))
     write_i32_le(out, _as_i32(len(message.body)))
     write_i64_le(out, message.sent_ns)
     write_mark(out, message, words)
@@ -139,8 +148,7 @@ class FrameWriter:
             ns_delta = 0
         elif len(self._out) + size > self._room:
             return False
-        flags: i64 = RANKED if message.ranked else 0
-        head = flags | (message.key_len << 8) | (body_len << 16)
+        head = _mark_head(message) | (body_len << 16)
         head |= (seq_delta << 32) | (words << 48)
         write_i64_le(self._out, head)
         write_i32_le(self._out, _as_i32(ns_delta))

@@ -22,8 +22,11 @@ DATA and FRAGMENT have flag RELAYED when the source is not the sender of the dat
 incarnation of the source (i64 each) then come first. DATA goes on with base_seq i64 and
 base_sent_ns i64, then messages until its end, each:
 
-    flags u8 (RANKED) · key_len u8 · body_len u16 · seq_delta u16 · words u8 · 0 u8 ·
+    flags u8 (RANKED, SEVERAL) · key_len u8 · body_len u16 · seq_delta u16 · words u8 · 0 u8 ·
     sent_delta_ns u32 · bitmap words×8 · [rank i64] · body: key, then payload
+
+A message with flag SEVERAL is about several keys: key_len says how many, and each stands in the
+body as its length u8 and its bytes. It has no rank.
 
 A fragmented message is one such record in another form, cut into pieces:
 
@@ -96,6 +99,7 @@ HAVE_AGREED: Final = 2
 ABSTAIN: Final = 3
 # Flags of a message.
 RANKED: Final = 0x01
+SEVERAL: Final = 0x02
 
 
 @final

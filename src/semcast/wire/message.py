@@ -34,6 +34,7 @@ class Message(Mark):
         rank: i64 = 0,
         ranked: bool = False,
         sent_ns: i64 = 0,
+        several: bool = False,
     ) -> None:
         self.source = source
         self.seq = seq
@@ -42,11 +43,13 @@ class Message(Mark):
         self.bitmap = bitmap
         self.rank = rank
         self.ranked = ranked
+        self.several = several
         # When its source multicast it, on that source's clock; for measuring, never for deciding.
         self.sent_ns = sent_ns
         # Not sent, and not compared: filled in by the member that delivers it. The numbers before
-        # this one, of the same sender, that the application did not get: with order "fifo" since
-        # the last one that it got, with "key" those that this one replaced while they waited here.
+        # this one, of the same sender, that the application did not get, each told once: with order
+        # "fifo" since the last one that it got; with "key" those that this one replaced while they
+        # waited here, and those that nobody else could tell.
         self.skipped: Sequence[int] = ()
 
     @property
@@ -62,7 +65,7 @@ class Message(Mark):
         return self.body[self.key_len :] if self.key_len > 0 else self.body
 
     def __repr__(self) -> str:
-        about = f" {self.key!r}" if self.key_len else ""
+        about = "".join([f" {key!r}" for key in self.keys])
         return f"<Message {self.source!r}#{self.seq}{about} {len(self.body)} B>"
 
     def __eq__(self, other: object) -> bool:
@@ -75,6 +78,7 @@ class Message(Mark):
             and self.key_len == other.key_len
             and self.rank == other.rank
             and self.ranked == other.ranked
+            and self.several == other.several
             and self.sent_ns == other.sent_ns
             and self.body == other.body
         )

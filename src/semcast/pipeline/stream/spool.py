@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from semcast.errors import InputError
-from semcast.journal.names import key_text
+from semcast.journal.names import keys_text
 from semcast.pipeline.stream.seen import Seen
 from semcast.pipeline.stream.segment import (
     ROWS,
@@ -197,7 +197,7 @@ class Spool:
     def _row(self, message: "Message") -> tuple[Any, ...] | None:
         """As SCHEMA has it, but for when it came and its number; None if it was seen before."""
         sender, life, seq = message.sender, int(message.source.incarnation), int(message.seq)
-        key = key_text(message.key) if message.key_len else None
+        key = keys_text(message.keys)
         last = self._seen.last(sender, life)
         if not self._seen.is_new(sender, life, seq, key):
             return None

@@ -6,6 +6,7 @@ numbers, as in `check.history`. Goes to every task, so it knows nothing of Spark
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from semcast.check.relation import NEVER
@@ -75,6 +76,15 @@ class Facts:
     crossing: frozenset[int] = frozenset()
     # Where the last event of all runs stands; NEVER if some have a place below 0.
     at_max: int = 0
+
+    @cached_property
+    def lives(self) -> dict[int, int]:
+        """Of senders with several lives in a run with order "key": the number of the first."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for sid, (no, name) in enumerate(self.senders):
+            if self.runs[no].header.order == "key":
+                groups.setdefault((no, source_of(name)[0]), []).append(sid)
+        return {sid: sids[0] for sids in groups.values() if len(sids) > 1 for sid in sids}
 
     def message(self, sid: int, seq: int) -> MessageId:
         """A message by the number of its sender."""

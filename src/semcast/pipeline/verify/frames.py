@@ -1,8 +1,8 @@
 """The events of all runs as kernels want them: names as numbers, sorted by sender, node and run.
 
-Journals go in. Events are sorted three times, each time judged by all kernels that want them so,
-and not kept: what kernels found is, which is little. What the numbers stand for is in `facts`.
-Knows nothing of the properties.
+Journals go in. Events are sorted three times, and those of senders that came back once more, each
+time judged by all kernels that want them so, and not kept: what kernels found is, which is little.
+What the numbers stand for is in `facts`. Knows nothing of the properties.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +37,7 @@ _KIND: Final = f"""
 # How events are sorted, and by what column they are grouped then.
 BY_NODE: Final = "by node"
 BY_SENDER: Final = "by sender"
+BY_LIVES: Final = "by lives"
 IN_ORDER: Final = "in order"
 # Makes the kernel of one property for a group; none if its run did not promise it.
 Maker: TypeAlias = Callable[[Facts, int], Kernel | None]
@@ -133,7 +134,12 @@ class Frames:
 
     def judged(self, sorting: str) -> DataFrame:
         """Stage: the same, computed anew."""
-        frames = {BY_NODE: self.by_node, BY_SENDER: self.by_sender, IN_ORDER: self.in_order}
+        frames = {
+            BY_NODE: self.by_node,
+            BY_SENDER: self.by_sender,
+            BY_LIVES: self.by_lives,
+            IN_ORDER: self.in_order,
+        }
         rows, group = frames[sorting]()
         make = partial(_kernels, self.facts, tuple(self.makers.get(sorting, ())))
         return judge(rows, group, make)
@@ -171,6 +177,16 @@ class Frames:
         )
         later = (F.col("kind") != MULTICAST).cast("bigint")
         return self._sorted(columns, "sid", len(self.facts.senders), (later, 1)), "sid"
+
+    def by_lives(self) -> tuple[DataFrame, str]:
+        """Of each sender that came back: what it multicast in all of its lives, then what nodes
+        received and delivered of it.
+        """
+        lives = self.spark.createDataFrame(list(self.facts.lives.items()), "sid int, lid int")
+        rows = self.steps(MULTICAST, RECEIVE, DELIVER).join(F.broadcast(lives), "sid")
+        columns = rows.select("lid", "sid", "n", "kind", "seq", "at", "time_ns", "key", "rank")
+        later = (F.col("kind") != MULTICAST).cast("bigint")
+        return self._sorted(columns, "lid", len(self.facts.senders), (later, 1)), "lid"
 
     def in_order(self) -> tuple[DataFrame, str]:
         """What is known of each sender's messages in the order of the run, where that is known.

@@ -9,7 +9,7 @@ from semcast.check.relation import NEVER
 from semcast.pipeline.verify.columns import Columns
 from semcast.pipeline.verify.facts import Facts
 from semcast.pipeline.verify.frames import BY_SENDER, DELIVER, MULTICAST, Frames
-from semcast.pipeline.verify.sent import NO_STREAM, Sent, Streams
+from semcast.pipeline.verify.sent import Sent, Streams
 
 
 def violations(frames: Frames) -> DataFrame:
@@ -65,15 +65,17 @@ class KeyCompletenessKernel:
     def _on_delivery(self, n: int, seq: int, at: int, time_ns: int) -> None:
         sent, streams = self._sent, self._streams
         message = sent.index[seq]
-        if message < 0 or streams.of[message] == NO_STREAM:
+        if message < 0:
             return
-        stream = streams.of[message]
-        first = self._following.get((n, stream), 0)
-        place = streams.place[message]
-        for older in streams.messages[stream][first:place]:
+        # Each once, though it be about several of the keys.
+        passed: dict[int, None] = {}
+        for stream, place in streams.of(message):
+            first = self._following.get((n, stream), 0)
+            passed.update(dict.fromkeys(streams.messages[stream][first:place]))
+            self._following[n, stream] = max(first, place + 1)
+        for older in passed:
             if sent.seqs[older] >= self._owes_from[n] and not self._is_replaced(older, at):
                 self._passed_over(n, sent.seqs[older], seq, time_ns)
-        self._following[n, stream] = max(first, place + 1)
 
     def _is_replaced(self, message: int, at: int) -> bool:
         replaced_at = self._sent.covered_at[message]

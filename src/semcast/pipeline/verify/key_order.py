@@ -7,13 +7,18 @@ from pyspark.sql import DataFrame
 from semcast.check.key_order import PROPERTY as PROPERTY
 from semcast.pipeline.verify.columns import Columns
 from semcast.pipeline.verify.facts import Facts
-from semcast.pipeline.verify.frames import BY_SENDER, DELIVER, JOIN, Frames
-from semcast.pipeline.verify.sent import NO_STREAM, Sent, Streams
+from semcast.pipeline.verify.frames import BY_LIVES, BY_SENDER, DELIVER, JOIN, Frames
+from semcast.pipeline.verify.sent import Sent, Streams
 
 
 def violations(frames: Frames) -> DataFrame:
-    """Stage: every delivery after one of its stream, or one that names it, multicast later."""
-    return frames.violations(BY_SENDER, PROPERTY)
+    """Stage: every delivery after one of its streams, or one that names it, multicast later; or
+    after one of a later life that it should have come before (`key_lives`).
+    """
+    found = frames.violations(BY_SENDER, PROPERTY)
+    if frames.facts.lives:
+        found = found.unionByName(frames.violations(BY_LIVES, PROPERTY))
+    return found
 
 
 def kernel(facts: Facts, sid: int) -> "KeyOrderKernel | None":
@@ -53,10 +58,14 @@ class KeyOrderKernel:
         message = self._sent.index[seq]
         if message < 0:
             return
-        stream = (n, self._streams.of[message])
-        other = self._latest.get(stream, -1) if stream[1] != NO_STREAM else -1
-        if other <= message:
-            self._latest[stream] = message
+        other = -1
+        for stream, _ in self._streams.of(message):
+            last = self._latest.get((n, stream), -1)
+            if last <= message:
+                self._latest[n, stream] = message
+            elif other < 0:
+                other = last
+        if other < 0:
             other = self._named[n].get(message, -1)
         for older in self._sent.names(message):
             self._named[n].setdefault(older, message)

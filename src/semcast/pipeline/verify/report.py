@@ -30,6 +30,7 @@ from semcast.pipeline.verify import (
     flow_bounds,
     integrity,
     key_completeness,
+    key_lives,
     key_order,
     owed,
     safe_purging,
@@ -38,7 +39,15 @@ from semcast.pipeline.verify import (
     validity,
 )
 from semcast.pipeline.verify.facts import RunFacts
-from semcast.pipeline.verify.frames import BY_NODE, BY_SENDER, IN_ORDER, Frames, Maker, Makers
+from semcast.pipeline.verify.frames import (
+    BY_LIVES,
+    BY_NODE,
+    BY_SENDER,
+    IN_ORDER,
+    Frames,
+    Maker,
+    Makers,
+)
 from semcast.pipeline.verify.missing import missing
 from semcast.pipeline.verify.rest import restless
 from semcast.pipeline.verify.survey import counts_of, survey
@@ -68,6 +77,7 @@ KERNELS: Final[dict[str, dict[str, Maker]]] = {
         key_completeness.PROPERTY: key_completeness.kernel,
         **dict.fromkeys(owed.PROPERTIES, owed.kernel),
     },
+    BY_LIVES: {key_order.PROPERTY: key_lives.kernel},
     IN_ORDER: {safe_purging.PROPERTY: safe_purging.kernel, stability.PROPERTY: stability.kernel},
 }
 SHOWN_MAX: Final = 20

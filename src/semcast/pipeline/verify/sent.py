@@ -11,13 +11,14 @@ from typing import Final, TypeAlias, final
 import numpy as np
 
 from semcast.check.relation import NEVER
+from semcast.journal import keys_in
 from semcast.pipeline.verify.columns import Columns, Longs
 from semcast.pipeline.verify.facts import RunFacts, source_of
 from semcast.pipeline.verify.tables import SeqTable
 
 # How ranked messages of a key are ordered: rank, source, life, seq.
 Order: TypeAlias = tuple[int, int, int, int]
-NO_STREAM: Final = -1
+_NO_STREAM: Final = -1
 
 
 @final
@@ -161,21 +162,40 @@ class Streams:
 
     def __init__(self) -> None:
         # By message: its stream, and its place there. By stream: its messages.
-        self.of: Final = array("q")
-        self.place: Final = array("q")
+        self._of: Final = array("q")
+        self._place: Final = array("q")
         self.messages: Final[list[array[int]]] = []
+        # Of messages about several keys: all streams and places.
+        self._several: Final[dict[int, list[tuple[int, int]]]] = {}
         self._numbers: Final[dict[tuple[str, bool], int]] = {}
+
+    def of(self, message: int) -> list[tuple[int, int]]:
+        """The streams that a message is in, and its place in each."""
+        several = self._several.get(message)
+        if several is not None:
+            return several
+        stream = self._of[message]
+        return [] if stream == _NO_STREAM else [(stream, self._place[message])]
 
     def add(self, obsoletes: list[int] | None, key: str | None, rank: int | None) -> None:
         """The next message."""
         key, ranked = key or "", rank is not None
         if not key and (ranked or obsoletes):
-            self.of.append(NO_STREAM)
-            self.place.append(0)
+            self._of.append(_NO_STREAM)
+            self._place.append(0)
             return
-        stream = self._numbers.setdefault((key, ranked), len(self._numbers))
+        message = len(self._of)
+        # A ranked message has one key, whatever it looks like.
+        names = [key] if ranked else list(dict.fromkeys(keys_in(key)))
+        places = [self._add_to((name, ranked), message) for name in names]
+        if len(places) > 1:
+            self._several[message] = places
+        self._of.append(places[0][0])
+        self._place.append(places[0][1])
+
+    def _add_to(self, name: tuple[str, bool], message: int) -> tuple[int, int]:
+        stream = self._numbers.setdefault(name, len(self._numbers))
         if stream == len(self.messages):
             self.messages.append(array("q"))
-        self.place.append(len(self.messages[stream]))
-        self.messages[stream].append(len(self.of))
-        self.of.append(stream)
+        self.messages[stream].append(message)
+        return stream, len(self.messages[stream]) - 1
