@@ -204,8 +204,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/repair.py",
-                "want.due_ns = now_ns + min(patience, _RTO_MAX_NS)",
-                "want.due_ns = now_ns + (patience << 40)",
+                "want.due_ns = now_ns + patience + ",
+                "want.due_ns = now_ns + (patience << 30) + ",
             ),
         ),
         first=11,
