@@ -56,6 +56,12 @@ class Facts:
             parse_node(other)[0] == sender and parse_node(other)[1] > life for other in self.nodes
         )
 
+    def is_trusted(self, node: str) -> bool:
+        """Correct, or until it left, which it did when what it took was safe."""
+        return self.is_correct(node) or any(
+            event.node == node and event.event == "settled" for event in self.events
+        )
+
     def replaced(self, older: MessageId, newer: MessageId) -> bool:
         return (older, newer) in self.closure
 
@@ -245,7 +251,7 @@ def agreement(journal: Journal) -> Found:
         (node, m)
         for node, m, other in product(facts.nodes, facts.multicasts, facts.nodes)
         if facts.is_correct(node)
-        and facts.is_correct(other)
+        and facts.is_trusted(other)
         and facts.delivered(other, m)
         and not facts.satisfied(node, m)
     }
@@ -257,7 +263,7 @@ def sender_reliability(journal: Journal) -> Found:
         (node, m)
         for node, m in product(facts.nodes, facts.multicasts)
         if m.sender in facts.nodes
-        and facts.is_correct(m.sender)
+        and facts.is_trusted(m.sender)
         and facts.is_correct(node)
         and not facts.satisfied(node, m)
     }

@@ -116,7 +116,10 @@ class Run:
         if self.choose(2) or len(self.nodes) < 3:
             return
         node = self.nodes.pop(self.choose(3))
-        self.log.world(node, "leave" if not self.choose(4) else "crash")
+        how = "leave" if not self.choose(4) else "crash"
+        if how == "leave" and self.choose(2):
+            self.log.world(node, "settled")
+        self.log.world(node, how)
         if node == "p3.1" and self.choose(3):
             self.nodes.append("p3.2")
             self.held["p3.2"] = []

@@ -54,12 +54,17 @@ class History:
         self.joins: Final[dict[tuple[int, str], int]] = {}
         self._first_at: Final[dict[int, int]] = {}
         self._gone: Final[set[int]] = set()
+        # Nodes that left when what they sent and took was safe at the others.
+        self.settled = 0
         for name in self.header.members:
             self.node(name)
         self.initial: Final = (1 << len(self.nodes)) - 1
         self.steps: Final = list(self._read())
         # Those that neither crashed nor left. A node of which a later life is known crashed, too.
         self.correct: Final = self._correct()
+        # Those that are owed something for what they delivered or sent: also who left settled. It
+        # owes nothing itself any more.
+        self.trusted: Final = self.correct | self.settled
 
     @staticmethod
     def of(log: "Journal | History") -> "History":
@@ -199,6 +204,8 @@ class History:
                     self.delivered[message] |= 1 << node
             elif event.event in ("crash", "leave"):
                 self._gone.add(node)
+            elif event.event == "settled":
+                self.settled |= 1 << node
             elif event.event == "join" and event.sender is not None and event.seq is not None:
                 self.joins.setdefault((node, event.sender), event.seq)
             yield Step(at, event.event, node, message, by)

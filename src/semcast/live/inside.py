@@ -51,6 +51,8 @@ class Inside:
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
         self.health: Final = Health(self.engine.session, lambda: self.engine.delivered, tell)
+        self.engine.session.silent = self.health.silent
+        self.engine.session.on_unsettled = self.health.left_unsettled
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.

@@ -180,6 +180,8 @@ class Recorder:
             return  # the group never came together: there is nothing to tell
         member = self._engine.session.member
         waiting = 0 if member is None else member.deliverable()
+        if self._engine.session.settled:
+            self._write([self._event(time.monotonic_ns(), "settled")])
         self._write([self._event(time.monotonic_ns(), END, seq=waiting)])
         if self._writer is not None and not self._broken:
             try:

@@ -9,6 +9,7 @@ new draw in one place shifts no other.
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, assert_never
 
 from mypy_extensions import i64
@@ -19,6 +20,7 @@ from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
 from semcast.sim.process import Life, Process
 from semcast.sim.scenario import (
     Crash,
+    Leave,
     Link,
     NoCost,
     Pause,
@@ -82,6 +84,8 @@ class World(Handler):
         self._network: Final = build_hosts(scenario.host, model)
         self._processes: Final = [self._process(node) for node in self._ids]
         self._actions: Final[list[Callable[[], None]]] = []
+        for process in self._processes:
+            process.on_settled = self._settled
         for consumer in scenario.consumers:
             for node in consumer.members:
                 self._processes[node].delay_ns = ns_of_ms(consumer.delay_ms)
@@ -212,6 +216,9 @@ class World(Handler):
             case Slow():
                 delay_ns = ns_of_ms(fault.delay_ms)
                 self._at(at_ns, lambda: process.slow_down(delay_ns))
+            case Leave():
+                self._at(at_ns, lambda: process.begin_leaving(self._silent))
+                self._at(at_ns + round(fault.within_s * SECOND_NS), lambda: self._give_up(fault))
             case _:
                 assert_never(fault)
 
@@ -232,12 +239,39 @@ class World(Handler):
     def _crash(self, fault: Crash) -> None:
         process = self._processes[fault.member]
         if self.journal is not None:
-            name = node_name(Source(fault.member, self._incarnations[fault.member]))
-            self.journal.record(self._now_ns(), name, "crash")
+            self.journal.record(self._now_ns(), self._name(fault.member), "crash")
         process.crash()
         if not self._scenario.comes_back(fault.member, fault.at_s):
             detection_ns = ns_of_ms(self._scenario.detection_ms)
             self._at(self._now_ns() + detection_ns, lambda: self._detect(fault.member))
+
+    def _silent(self) -> list[int]:
+        """Who is not heard of: those who have crashed, and have not come back."""
+        return [process.node for process in self._processes if process.life is None]
+
+    def _settled(self, member: int) -> None:
+        """A member that leaves may go."""
+        if self.journal is not None:
+            self.journal.record(self._now_ns(), self._name(member), "settled")
+        self._leave(member)
+
+    def _give_up(self, fault: Leave) -> None:
+        if self._processes[fault.member].life is not None:
+            self._leave(fault.member)
+
+    def _leave(self, member: int) -> None:
+        """It is gone. Each of the others hears of it, sooner or later."""
+        if self.journal is not None:
+            self.journal.record(self._now_ns(), self._name(member), "leave")
+        self._processes[member].crash()
+        self._removed.append(member)
+        stream = self._stream(f"p{member}/goodbye")
+        for process in self._processes:
+            delay_ns = round(stream.random() * ns_of_ms(self._scenario.detection_ms))
+            self._at(self._now_ns() + delay_ns, partial(process.remove, member))
+
+    def _name(self, member: int) -> str:
+        return node_name(Source(member, self._incarnations[member]))
 
     def _detect(self, member: int) -> None:
         self._removed.append(member)

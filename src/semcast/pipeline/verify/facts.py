@@ -43,6 +43,8 @@ class RunFacts:
     # Sets of nodes, as bits.
     initial: int
     correct: int
+    # Those that are owed what they delivered or sent: also who left settled.
+    trusted: int
     end_ns: int
     counts: dict[str, int]
     numbers: dict[str, int] = field(init=False)
@@ -109,6 +111,8 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
             gone_at[one.node] = min(gone_at[one.node], one.first_at)
         if one.event == "crash":
             crash_at[one.node] = one.first_at
+    correct = _correct(nodes, gone_at)
+    settled = {one.node for one in seen if one.event == "settled"}
     return RunFacts(
         header,
         nodes,
@@ -116,7 +120,8 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
         [crash_at[node] for node in nodes],
         [gone_at[node] for node in nodes],
         (1 << len(header.members)) - 1,
-        _correct(nodes, gone_at),
+        correct,
+        correct | sum(1 << n for n, name in enumerate(nodes) if name in settled),
         _end_ns(header, seen),
         counts,
     )
