@@ -7,7 +7,8 @@ still be to come.
 
 What it has to wait for is fixed when it begins to leave. Of what is multicast later it delivers
 nothing, and its safety votes say nothing, so that traffic which never ends does not keep it. What
-it has heard of by then and lacks it still tries to get: those who leave together should not differ.
+it has heard of by then and lacks it still tries to get, and all of a sender that is gone or silent
+and so sends no more: those who leave together should not differ.
 Perhaps nobody has that any more, so it gives up when nothing has come for a while (`may_leave`).
 Knows nothing of how votes travel.
 """
@@ -50,7 +51,8 @@ class Departure:
         self._delivery: Final = delivery
         self._voting: Final = voting
         voting.leaving = True
-        # By source: the newest message that was known when it began; no later one is delivered.
+        # By source: the newest message that was known when it began, or while its sender was gone
+        # or silent; no later one is delivered. INV-LIMIT: never falls.
         self._limits: Final = {
             source: int(inbound.newest) for source, inbound in streams.inbounds.items()
         }
@@ -73,6 +75,7 @@ class Departure:
         if not voting.others:
             return True
         self.excused = self._excuse(silent)
+        self._raise_limits(silent)
         if not voting.held(me, self._sender.seq, self.excused):
             return False
         if self._config.group_reliable:
@@ -84,6 +87,7 @@ class Departure:
 
     def may_leave(self, silent: list[int], now_ns: i64) -> bool:
         """Whether it is settled, and has all that it can get of what it had heard of."""
+        settled = self.settled(silent)
         came, behind = self._progress()
         if came != self._came:
             self._came = came
@@ -91,7 +95,7 @@ class Departure:
         quiet_ns = self._came_ns + QUIET_NS
         complete = not behind or quiet_ns <= now_ns or not self._voting.others
         self.look_ns = NEVER if complete else quiet_ns
-        return self.settled(silent) and complete
+        return settled and complete
 
     def _progress(self) -> tuple[i64, bool]:
         """How much has come, and whether anything is missing."""
@@ -104,6 +108,12 @@ class Departure:
                 if inbound.next <= self._limits.get(source, 0) and inbound.head() is None:
                     behind = True
         return came, behind
+
+    def _raise_limits(self, silent: list[int]) -> None:
+        for source, inbound in self._streams.inbounds.items():
+            sender = int(source.sender)
+            if sender in silent or sender not in self._voting.others:
+                self._limits[source] = max(self._limits.get(source, 0), int(inbound.newest))
 
     def _excuse(self, silent: list[int]) -> int:
         others = self._voting.others

@@ -186,8 +186,12 @@ class Process(Handler):
             return True
         stats = self.life.member.stats()
         held = stats["delivery_held"] + stats["retained_held"]
-        leaving = self.life.silent is not None
-        return held == 0 and not self._paused and not self.life.busy and not leaving
+        return held == 0 and not self._paused and not self.life.busy
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it waits until it may leave."""
+        return self.life is not None and self.life.silent is not None
 
     # -- events ------------------------------------------------------------------------------------
 

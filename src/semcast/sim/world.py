@@ -52,6 +52,8 @@ class Run:
     # Whether everything was delivered, released and at rest when the run ended.
     quiescent: bool
     ended_s: float
+    # Since when nobody held anything any more; later only leaving went on.
+    rested_s: float
     events: int
     journal: Journal | None
 
@@ -73,6 +75,7 @@ class World(Handler):
         self._tallies: Final[list[Tally]] = []
         self._incarnations: Final = [0] * scenario.members
         self._removed: Final[list[int]] = []
+        self._rested_ns: i64 = -1
         self.journal: Journal | None = None
         if journal:
             names = [node_name(Source(sender, 1)) for sender in self._ids]
@@ -120,9 +123,14 @@ class World(Handler):
 
     def _at_rest(self) -> bool:
         now_s = int(self._scheduler.now_ns) / SECOND_NS
+        if not all(process.at_rest() for process in self._processes):
+            self._rested_ns = -1
+            return False
+        if self._rested_ns < 0:
+            self._rested_ns = self._scheduler.now_ns
         if any(fault.at_s > now_s for fault in self._scenario.processes):
             return False
-        return all(process.at_rest() for process in self._processes)
+        return not any(process.leaving for process in self._processes)
 
     def _outcome(self, quiescent: bool) -> Run:
         sent = sum(tally.sent for tally in self._tallies)
@@ -139,6 +147,7 @@ class World(Handler):
             nodes=nodes,
             quiescent=quiescent,
             ended_s=self._scheduler.now_ns / SECOND_NS,
+            rested_s=int(max(self._rested_ns, 0)) / SECOND_NS,
             events=self._scheduler.fired,
             journal=self.journal,
         )
