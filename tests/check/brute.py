@@ -75,6 +75,12 @@ class Facts:
             for at, ended in enumerate(self.events)
         )
 
+    def is_trusted(self, node: str) -> bool:
+        """Correct, or until it left, which it did when what it took was safe."""
+        return self.is_correct(node) or any(
+            event.node == node and event.event == "settled" for event in self.events
+        )
+
     def replaced(self, older: MessageId, newer: MessageId) -> bool:
         return (older, newer) in self.closure
 
@@ -290,7 +296,7 @@ def agreement(journal: Journal) -> Found:
         (node, m)
         for node, m, other in product(facts.nodes, facts.multicasts, facts.nodes)
         if facts.is_correct(node)
-        and facts.is_correct(other)
+        and facts.is_trusted(other)
         and facts.delivered(other, m)
         and not facts.satisfied(node, m)
     }
@@ -302,7 +308,7 @@ def sender_reliability(journal: Journal) -> Found:
         (node, m)
         for node, m in product(facts.nodes, facts.multicasts)
         if m.sender in facts.nodes
-        and facts.is_correct(m.sender)
+        and facts.is_trusted(m.sender)
         and facts.is_correct(node)
         and not facts.satisfied(node, m)
     }

@@ -127,7 +127,10 @@ class Run:
         if self.choose(2) or len(self.nodes) < 3:
             return
         node = self.nodes.pop(self.choose(3))
-        self.log.world(node, "leave" if not self.choose(4) else "crash")
+        how = "leave" if not self.choose(4) else "crash"
+        if how == "leave" and self.choose(2):
+            self.log.world(node, "settled")
+        self.log.world(node, how)
         back = {"p3.1": "p3.2", "p1.1": "p1.2"}.get(node)
         if back is not None and self.choose(3):
             self.nodes.append(back)

@@ -113,6 +113,34 @@ def test_a_member_that_does_not_deliver_its_own_messages_has_them_all_the_same()
     assert check_all(log.journal).ok
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_what_a_member_delivered_that_left_when_it_was_allowed_to_all_others_have(
+    settled: bool,
+) -> None:
+    """It was correct until then; one that left before it was allowed to is owed nothing."""
+    log = Log()
+    log.multicast("p1#1")
+    log.crash("p1")
+    log.take("p2", "p1#1")
+    if settled:
+        log.world("p2", "settled")
+    log.world("p2", "leave")
+    assert owed(agreement.check(log.journal)) == ([("p3.1", "p1.1#1")] if settled else [])
+    log.take("p3", "p1#1")
+    assert not agreement.check(log.journal)
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_what_a_sender_sent_that_left_when_it_was_allowed_to_all_others_have(settled: bool) -> None:
+    log = Log(reliability="sender")
+    log.multicast("p1#1")
+    log.take("p2", "p1#1")
+    if settled:
+        log.world("p1", "settled")
+    log.world("p1", "leave")
+    assert owed(sender_reliability.check(log.journal)) == ([("p3.1", "p1.1#1")] if settled else [])
+
+
 def test_what_one_correct_member_delivered_all_correct_members_have() -> None:
     """SRM Figure 3"""
     log = Log()

@@ -159,6 +159,10 @@ class Lan:
         drop = f"meta l4proto udp numgen random mod 100 < {percent} drop"
         self.run(host, f"nft add rule inet loss in {drop}")
 
+    def heal(self, host: str) -> None:
+        """Lose nothing any more."""
+        self.run(host, "nft delete table inet loss")
+
     @contextmanager
     def narrow(self, host: str, kbit: int) -> Iterator[None]:
         """For so long as this lasts, a host's link carries no more than that, and what waits for it

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import semcast.blocking
+from semcast.errors import GroupClosedError
 from semcast.live import joining
 from semcast.live.config import configure
 from semcast.obsolescence.tagger import Replaces
@@ -47,6 +48,7 @@ class Node:
         self._stopping = threading.Event()
         self._reading = threading.Event()
         self._silenced = threading.Event()
+        self._departing = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._failed: list[str] = []
 
@@ -63,6 +65,7 @@ class Node:
         A process may do so again and again, each time when it has left the last group.
         """
         self._stopping.clear()
+        self._departing.clear()
         self._threads.clear()
         self._collected.clear()
         self._sent.clear()
@@ -78,6 +81,13 @@ class Node:
     def leave(self, drain_s: float = 10.0) -> None:
         self.halt()
         self.group.leave(drain_s)
+
+    def depart(self, drain_s: float) -> bool:
+        """Leave while the threads go on."""
+        self._departing.set()
+        safe = self.group.leave(drain_s)
+        self.halt()
+        return safe
 
     def exit(self) -> None:
         """End the interpreter with the group open."""
@@ -146,6 +156,10 @@ class Node:
                     message = self.group.receive(0.2)
                 except TimeoutError:
                     continue
+                except GroupClosedError:
+                    if self._departing.is_set():
+                        return
+                    raise
                 self._collected.append(told(message))
                 if self._busy_s:
                     time.sleep(self._busy_s)

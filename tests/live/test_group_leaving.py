@@ -141,7 +141,7 @@ def test_what_is_wrong_with_a_configuration_is_told_to_who_joins() -> None:
 # -- leaving ---------------------------------------------------------------------------------------
 
 
-async def cancelled_while_it_drains(leaving: "asyncio.Task[None]") -> None:
+async def cancelled_while_it_drains(leaving: "asyncio.Task[Any]") -> None:
     """Let it begin, then cancel it."""
     await asyncio.sleep(0.1)
     assert not leaving.done()
@@ -192,7 +192,7 @@ def test_a_cancelled_context_has_left() -> None:
 class Interrupted(semcast.blocking.Group):
     """Somebody presses Ctrl-C while it drains."""
 
-    def drain(self, timeout: float | None = None) -> None:  # noqa: ARG002
+    def _settle(self, drain_s: float) -> None:  # noqa: ARG002
         raise KeyboardInterrupt
 
 

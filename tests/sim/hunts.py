@@ -37,7 +37,7 @@ def exhaust_scopes(first: int, states_max: int) -> str:
 def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     """The cases of the explorer, from a seed on, that a hunt is after."""
     from semcast.sim.cases import case
-    from semcast.sim.scenario import Restart, Stability
+    from semcast.sim.scenario import Leave, Restart, Stability
 
     every: tuple[Stability, ...] = get_args(Stability)
     rounds = [name for name in every if name != "gossip"]
@@ -53,18 +53,20 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
                 continue
         if hunt == "back" and not any(isinstance(one, Restart) for one in scenario.processes):
             continue
+        if hunt == "leave" and not any(isinstance(one, Leave) for one in scenario.processes):
+            continue
         yield scenario
 
 
-def explore_cases(hunt: str, first: int, cases_max: int) -> str:
-    """What breaks in the first of the cases that breaks anything."""
+def explore_cases(hunt: str, first: int, cases_max: int, breaks: str) -> str:
+    """What breaks in the first of the cases that breaks this property, or anything."""
     from semcast.sim.explore import judge
 
     for scenario in islice(cases(hunt, first), cases_max):
         broken = judge(scenario).broken
-        if broken:
-            by = scenario.protocol.stability
-            return f"case {scenario.seed} ({by}): {next(iter(broken.values()))}"
+        if breaks in broken or (broken and not breaks):
+            by, text = scenario.protocol.stability, broken[breaks or next(iter(broken))]
+            return f"case {scenario.seed} ({by}): {text}"
     return ""
 
 
@@ -84,17 +86,17 @@ def run_trackers(first: int, runs_max: int) -> str:
     return ""
 
 
-def main(hunt: str, first: int, hunt_max: int) -> int:
+def main(hunt: str, first: int, hunt_max: int, breaks: str) -> int:
     """Hunt, say what was caught, and exit accordingly."""
     if hunt == "exhaust":
         found = exhaust_scopes(first, hunt_max)
     elif hunt == "trackers":
         found = run_trackers(first, hunt_max)
     else:
-        found = explore_cases(hunt, first, hunt_max)
+        found = explore_cases(hunt, first, hunt_max, breaks)
     print(found or "nothing was caught")
     return CAUGHT if found else SURVIVED
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))

@@ -38,11 +38,11 @@ class Mutant:
     """A broken variant, and how it is hunted.
 
     `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key", or of them those with a
-    sender that is "reborn"; cases by "rounds", with
-    each protocol of STAB in turn, or only those of them in which somebody comes "back"; or
-    "trackers" alone, without members, of which many more runs fit into the time. `first`: the seed
-    (or the number of the scope) to begin with, near one that was seen to break, where that saves
-    much time. `bound`: how many to hunt through.
+    sender that is "reborn"; cases by "rounds", with each protocol of STAB in turn, or only those of
+    them in which somebody comes "back"; cases in which members "leave"; or "trackers" alone,
+    without members, of which many more runs fit into the time. `first`: the seed (or the number of
+    the scope) to begin with, near one that was seen to break, where that saves much time. `bound`:
+    how many to hunt through. `breaks`: the property that is to break, if it matters which.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Mutant:
     patches: tuple[Patch, ...]
     first: int = 1
     bound: int = 0  # of all that are hunted in this way
+    breaks: str = ""
 
     @property
     def hunt_max(self) -> int:
@@ -209,6 +210,49 @@ MUTANTS: Final = (
             ),
         ),
         first=11,
+    ),
+    Mutant(
+        "a member leaves although others lack what it took",
+        "leave",
+        (
+            Patch(
+                "protocol/departure.py",
+                "        if not voting.others:\n            return True\n",
+                "        if voting.others is not None:\n            return True\n",
+            ),
+        ),
+        first=50,
+        breaks="Agreement",
+    ),
+    Mutant(
+        "a member that leaves does not ask those who are there, because somebody is silent",
+        "leave",
+        (
+            Patch(
+                "protocol/stability/gossip.py",
+                "        return self._alive & ~excused & ~page.voters == 0\n",
+                "        return excused != 0\n",
+            ),
+        ),
+        first=236,
+        breaks="Agreement",
+    ),
+    Mutant(
+        "what is missing is asked for half a second later, a few messages at a time",
+        "leave",
+        (
+            Patch(
+                "protocol/repair.py",
+                "            due = now_ns + self._random.randrange(self._delay_ns)\n",
+                "            due = now_ns + 500_000_000\n",
+            ),
+            Patch(
+                "protocol/repair.py",
+                "        if self.size > self._size_max:\n            self.size = self._size_max\n",
+                "        self.size = 4\n",
+            ),
+        ),
+        breaks="Pace",
     ),
     Mutant(
         "in place: a message that is never replaced goes before the last one",

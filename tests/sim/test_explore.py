@@ -1,5 +1,6 @@
 """The explorer: cases follow from seeds, keep their promises, and shrink when they do not."""
 
+import random
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -10,10 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.cli import main
-from semcast.sim.cases import case
-from semcast.sim.explore import EXCEPTION, REST, explore, judge
-from semcast.sim.scenario import Crash, ProtocolScenario, Restart, Stability, load
+from semcast.sim.bursts import with_burst
+from semcast.sim.cases import _Draw, case
+from semcast.sim.explore import EXCEPTION, PACE, REST, explore, judge
+from semcast.sim.pace import calm_s, rest_s
+from semcast.sim.scenario import (
+    Crash,
+    Ideal,
+    Lan,
+    Leave,
+    ProtocolScenario,
+    Restart,
+    Stability,
+    load,
+)
 from semcast.sim.shrink import shrink, to_toml, within_promise
+from semcast.sim.traffic import Overwrites
 
 SEEDS = st.integers(0, 1 << 30)
 # Cases, not seconds: the same on every machine. `make explore` goes on for as long as one wants.
@@ -99,7 +112,7 @@ def test_cases_differ_in_everything_that_may_matter() -> None:
     }
     assert {type(one.network).__name__ for one in scenarios} == {"Ideal", "Lan", "Shared"}
     kinds = {type(fault).__name__ for one in scenarios for fault in one.processes}
-    assert kinds == {"Crash", "Pause", "Restart", "Slow"}
+    assert kinds == {"Crash", "Leave", "Pause", "Restart", "Slow"}
     for fault in ("loss", "burst_begin", "jitter_ms", "reorder", "duplicate", "corrupt"):
         assert any(getattr(one.faults, fault) > 0 for one in scenarios)
     cuts = [cut for one in scenarios for cut in one.faults.partitions]
@@ -112,6 +125,57 @@ def test_cases_differ_in_everything_that_may_matter() -> None:
     assert 0.2 < len(several) / len(by_key) < 0.6
     assert {one.members for one in scenarios} == {2, 3, 4, 5, 6, 8}
     assert any(isinstance(two, Restart) for one in scenarios for two in one.processes)
+
+
+def bursts(seeds: int) -> list[ProtocolScenario]:
+    """Those cases in which a sender fills its window and crashes."""
+    drawn = [
+        (seed, _Draw(random.Random(f"explore/{seed}")).scenario(seed)) for seed in range(seeds)
+    ]
+    cases = [with_burst(one, random.Random(f"explore/{seed}/bursts")) for seed, one in drawn]
+    return [one for one, (_, before) in zip(cases, drawn, strict=True) if one != before]
+
+
+def test_behind_bursts_windows_are_full_and_members_leave() -> None:
+    """A quarter of all cases; the others are what they always were."""
+    found = bursts(400)
+    assert 70 < len(found) < 130
+    assert {one.protocol.window_messages for one in found} >= {16, 64, 256, 512, 1024}
+    assert {one.faults.loss for one in found} == {0.05, 0.08, 0.15, 0.3}
+    for one in found:
+        (crash, *_) = (fault for fault in one.processes if isinstance(fault, Crash))
+        assert crash.member in one.senders
+        assert isinstance(one.traffic, Overwrites)
+        # What is sent by the time the loss ends fills the window.
+        assert one.traffic.rate_msg_s * one.duration_s >= one.protocol.window_messages
+    leaving = [one for one in found if any(isinstance(two, Leave) for two in one.processes)]
+    assert len(leaving) > len(found) / 2
+    assert any(isinstance(two, Restart) for one in leaving for two in one.processes)
+    assert {
+        fault.within_s for one in leaving for fault in one.processes if fault.kind == "leave"
+    } == {60.0}
+
+
+def test_a_group_that_is_at_rest_too_late_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("semcast.sim.explore.rest_s", lambda _: 0.0)
+    verdict = judge(bursts(20)[0])
+    assert verdict.broken[PACE].startswith("Pace: the group was at rest ")
+
+
+def test_a_group_has_longer_to_come_to_rest_where_more_is_in_its_way() -> None:
+    """The bound grows with the window, the round trip, the period, and falls with bandwidth."""
+    plain = ProtocolScenario(members=3, network=Ideal())
+    slower = [
+        replace(plain, network=Ideal(latency_us=5000.0)),
+        replace(plain, protocol=replace(plain.protocol, window_messages=4096)),
+        replace(plain, protocol=replace(plain.protocol, gossip_period_ms=500.0)),
+        replace(plain, protocol=replace(plain.protocol, bandwidth_bytes_s=100_000)),
+        replace(plain, network=Lan(bandwidth_mbit_s=1.0)),
+        replace(plain, senders=(0, 1)),
+    ]
+    assert all(rest_s(one) > rest_s(plain) for one in slower)
+    gone = replace(plain, processes=(Crash(1, 70.0), Leave(2, 90.0)))
+    assert (calm_s(plain), calm_s(gone)) == (60.0, 70.5)
 
 
 def test_the_same_case_gives_the_same_verdict() -> None:

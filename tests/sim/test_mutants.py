@@ -27,7 +27,14 @@ def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
     for patch in mutant.patches:
         patch.apply(package)
     return subprocess.run(
-        [sys.executable, hunts.__file__, mutant.hunt, str(mutant.first), str(mutant.hunt_max)],
+        [
+            sys.executable,
+            hunts.__file__,
+            mutant.hunt,
+            str(mutant.first),
+            str(mutant.hunt_max),
+            mutant.breaks,
+        ],
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,

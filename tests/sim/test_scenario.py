@@ -142,6 +142,11 @@ def test_every_part_of_a_group_can_be_set() -> None:
             "processes[1]: pause of member 1 at 4 s, when it is paused until 5 s",
         ),
         (
+            PROTOCOL + "processes = [{kind = 'leave', member = 1, at_s = 3}, "
+            "{kind = 'restart', member = 1, at_s = 9}]",
+            "processes[1]: restart of member 1 at 9 s, when it is leaving, or has left for good",
+        ),
+        (
             PROTOCOL + "network = {kind = 'tree', branching = 3, height = 1, leaf_degree = 3}",
             "members is 3, but the tree has 4 nodes",
         ),

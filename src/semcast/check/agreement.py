@@ -1,5 +1,7 @@
 """Agreement (SRM Figure 3): if a correct process delivers m, all correct processes deliver some m'
-with m ⊑ m', whoever crashed. A message that no correct process delivered owes nothing here.
+with m ⊑ m', whoever crashed. A message that no correct process delivered owes nothing here. A
+process that left when it was allowed to, because all it took was safe at the others, was correct
+until then: what it delivered is owed to it by those who stayed.
 """
 
 from typing import Final
@@ -13,12 +15,12 @@ PROPERTY: Final = "Agreement"
 
 
 def check(log: Journal | History) -> list[Violation]:
-    """Look at every message that was delivered by a correct node."""
+    """Look at every message that was delivered by a correct node, or one that left settled."""
     history = History.of(log)
     found = []
     for stream in history.streams.values():
         for message in stream:
-            witnesses = history.delivered[message] & history.correct
+            witnesses = history.delivered[message] & history.trusted
             if witnesses:
                 why = f"{history.nodes[next(history.nodes_in(witnesses))]} delivered it"
                 found += missing(history, PROPERTY, message, history.correct, why)

@@ -58,6 +58,8 @@ class History:
         self._ends: Final[dict[int, tuple[int, int]]] = {}
         # By node: where it multicast last.
         self._sent_at: Final[dict[int, int]] = {}
+        # Nodes that left when what they sent and took was safe at the others.
+        self.settled = 0
         for name in self.header.members:
             self.node(name)
         self.initial: Final = (1 << len(self.nodes)) - 1
@@ -66,6 +68,9 @@ class History:
         self.correct: Final = self._correct()
         # Those that ended by themselves.
         self.ended: Final = sum(1 << node for node in self._ends)
+        # Those that are owed something for what they delivered or sent: also who left settled. It
+        # owes nothing itself any more.
+        self.trusted: Final = self.correct | self.settled
 
     @staticmethod
     def of(log: "Journal | History") -> "History":
@@ -208,6 +213,8 @@ class History:
                 self._gone.add(node)
             elif event.event == "end":
                 self._ends[node] = (at, max(event.seq or 0, self._ends.get(node, (0, 0))[1]))
+            elif event.event == "settled":
+                self.settled |= 1 << node
             elif event.event == "join" and event.sender is not None and event.seq is not None:
                 self.joins.setdefault((node, event.sender), event.seq)
             yield Step(at, event.event, node, message, by)

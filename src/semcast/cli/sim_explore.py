@@ -40,6 +40,9 @@ def sim_explore(
 ) -> int:
     """Run random groups, traffic and faults, and check everything that was promised.
 
+    In a quarter of all cases a sender fills its window under loss and crashes, and members leave
+    soon after. A group must be at rest within a time that follows from its case.
+
     A case that fails is shrunk, written as a scenario, and printed with the command that replays
     it; the exit code is then 1.
 

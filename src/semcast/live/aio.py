@@ -126,7 +126,7 @@ class Group(BaseGroup):
         1
         >>> async for message in group:
         ...     print(message.sender, message.payload)
-        ...     await group.leave()
+        ...     left = await group.leave()
         a b'trade 17'
         """
         while True:
@@ -157,6 +157,7 @@ class Group(BaseGroup):
         ...         print(event.kind, event.member, event.text)
         >>> watching = asyncio.create_task(watch())
         >>> await group.leave()
+        True
         >>> await watching
         """
         told = asyncio.Event()
@@ -175,22 +176,26 @@ class Group(BaseGroup):
         finally:
             self._teller.forget(listener)
 
-    async def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
-        is cancelled, the member leaves at once.
+    async def leave(self, drain_s: float = DRAIN_S) -> bool:
+        """Leave the group, as soon as all others have what this member sent and, with reliability
+        "group", what it took; at the latest after `drain_s`. Nothing can be sent meanwhile, but
+        other tasks may go on receiving. If it is cancelled, the member leaves at once.
+
+        Says whether they all have it. If not, that is logged and is an event, "unsafe".
 
         >>> await group.leave()
+        True
         >>> group.closed
         True
         """
         try:
-            if not self.closed and drain_s > 0:
-                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
+            if drain_s > 0:
                 with contextlib.suppress(TimeoutError, GroupClosedError):
-                    await asyncio.wait_for(self.drain(), drain_s)
+                    await asyncio.wait_for(self._until(self._may_leave), drain_s)
         finally:
             loop = asyncio.get_running_loop()
-            await asyncio.shield(loop.run_in_executor(None, self._leave))
+            safe = await asyncio.shield(loop.run_in_executor(None, self._leave))
+        return safe
 
     async def __aenter__(self) -> "Group":
         return self
@@ -339,5 +344,6 @@ def join(
     >>> (await group.receive()).payload
     b'101.25'
     >>> await group.leave()
+    True
     """
     return Joining(as_config(group, config, settings))

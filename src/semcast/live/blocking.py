@@ -107,7 +107,7 @@ class Group(BaseGroup):
         1
         >>> for message in group:
         ...     print(message.sender, message.payload)
-        ...     group.leave()
+        ...     left = group.leave()
         a b'trade 17'
         """
         while True:
@@ -153,21 +153,29 @@ class Group(BaseGroup):
         finally:
             self._teller.forget(listener)
 
-    def leave(self, drain_s: float = DRAIN_S) -> None:
-        """Leave the group: first everybody gets what was sent, for which `drain_s` are given. If it
-        is interrupted, the member leaves at once.
+    def leave(self, drain_s: float = DRAIN_S) -> bool:
+        """Leave the group, as soon as all others have what this member sent and, with reliability
+        "group", what it took; at the latest after `drain_s`. Nothing can be sent meanwhile, but
+        other threads may go on receiving. If it is interrupted, the member leaves at once.
+
+        Says whether they all have it. If not, that is logged and is an event, "unsafe".
 
         >>> group.leave()
+        True
         >>> group.closed
         True
         """
         try:
-            if not self.closed and drain_s > 0:
-                # Whoever has it by then answers for it (S-RM), or it is lost with this member.
-                with contextlib.suppress(TimeoutError, GroupClosedError):
-                    self.drain(drain_s)
+            if drain_s > 0:
+                self._settle(drain_s)
         finally:
-            self._leave()
+            safe = self._leave()
+        return safe
+
+    def _settle(self, drain_s: float) -> None:
+        """Wait until this member may leave, or for so long."""
+        with contextlib.suppress(GroupClosedError):
+            self._engine.wait_for(self._may_leave, drain_s)
 
     def __enter__(self) -> "Group":
         return self
@@ -201,6 +209,7 @@ def join(
     >>> group.receive().payload
     b'101.25'
     >>> group.leave()
+    True
     """
     joined = Group(as_config(group, config, settings))
     joining.wait_complete(joined._engine)

@@ -139,9 +139,14 @@ class BaseGroup:
 
     # -- small parts -------------------------------------------------------------------------------
 
-    def _leave(self) -> None:
+    def _leave(self) -> bool:
+        """Leave at once; says whether what it sent and took is safe at the others."""
         if self._finalizer.detach() is not None:
             self._inside.stop()
+        return self._engine.session.settled
+
+    def _may_leave(self) -> bool:
+        return self._engine.session.may_leave(self._engine.clock.now_ns())
 
     def _next_event(self, listener: Listener) -> Event | None:
         """None: there is none now. GroupClosedError: there will be none any more."""

@@ -28,8 +28,9 @@ LOG_SLOW_NS: Final = 60_000_000_000
 class Event:
     """Something that happened to the group. Numbers that do not apply are 0."""
 
-    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, warning; and to a
-    # listener that was too slow: missed, so many events (behind_messages).
+    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, unsafe (this
+    # member left too early), warning; and to a listener that was too slow: missed, so many events
+    # (behind_messages).
     kind: str
     # Whom it is about.
     member: str
@@ -236,6 +237,26 @@ class Health:
         """A slow member that has room for what comes has it all: nobody waits for it."""
         early = self._session.roster.peers[member].status.get("early", 0)
         return member in self._silent or early > 0
+
+    def silent(self) -> list[int]:
+        """The members that nothing was heard of for a while, and that are not known to be gone."""
+        return list(self._silent)
+
+    def left_unsettled(self, now_ns: int) -> None:
+        """Say that this member leaves although others may lack what it sent or took."""
+        session = self._session
+        there = [
+            session.roster.name_of(member)
+            for member in session.roster.members
+            if member != session.roster.me and not session.roster.gone(member)
+        ]
+        waiting = sorted(self._in_the_way()) or there
+        took = " and took" if session.config.reliability == "group" else ""
+        text = (
+            f"{session.config.name} left before all others had what it sent{took}: "
+            f"{', '.join(waiting)} may lack some of it for good; leave with a longer drain_s"
+        )
+        self._say("unsafe", session.config.name, now_ns, text)
 
     def views(self) -> list[MemberView]:
         """All members, as this one sees them; its own first."""

@@ -54,6 +54,8 @@ class Inside:
         self.health: Final = Health(
             self.engine.session, lambda: self.engine.delivered, teller.tell, teller.log
         )
+        self.engine.session.silent = self.health.silent
+        self.engine.session.on_unsettled = self.health.left_unsettled
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.

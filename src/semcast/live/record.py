@@ -188,6 +188,8 @@ class Recorder:
         member = self._engine.session.member
         waiting = 0 if member is None else member.deliverable()
         out = [self._event(self._left_ns, EVICT, sender=name) for name in self._put_out()]
+        if self._engine.session.settled:
+            out.append(self._event(self._left_ns, "settled"))
         self._write([*out, self._event(self._left_ns, END, seq=waiting)])
         if self._writer is not None and not self._broken:
             try:

@@ -85,6 +85,11 @@ class Session:
         self.may_take = False
         # Called when that comes to be so, by whoever holds the lock; must not block.
         self.on_ended: Callable[[], None] | None = None
+        # Of a member that left: whether what it sent and took was safe at the others by then.
+        self.settled = False
+        # Says which members are silent; and called if this one leaves and is not settled.
+        self.silent: Callable[[], list[int]] | None = None
+        self.on_unsettled: Callable[[int], None] | None = None
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
         self._stream: Final = stream
         self._observer: Final = observer
@@ -376,8 +381,32 @@ class Session:
         elif not may_take:
             self.may_take = False
 
+    def may_leave(self, now_ns: int) -> bool:
+        """Whether nothing is lost with this member; from the first question on it sends no more."""
+        if self.ended is not None:
+            raise self.ended
+        if self.member is None:
+            return True
+        self.member.begin_leaving(now_ns)
+        return self.member.may_leave(self._silent(), now_ns)
+
+    def _silent(self) -> list[int]:
+        return [] if self.silent is None else self.silent()
+
+    def _settle(self, now_ns: int) -> None:
+        """See whether what this member sent and took is safe at the others, and say so if not."""
+        if self.member is None:
+            self.settled = True
+            return
+        self.member.begin_leaving(now_ns)
+        self.settled = self.member.settled(self._silent())
+        if not self.settled and self.on_unsettled is not None:
+            self.on_unsettled(now_ns)
+
     def leave(self, now_ns: int) -> None:
         """Tell the others not to wait for this member any more. Nothing can be sent after it."""
+        if self.ended is None:
+            self._settle(now_ns)
         self.end(f"{self.config.name} has left {self.config.group!r}")
         self.flush(now_ns)
         self.roster.left[self.roster.me] = self.me.incarnation

@@ -19,7 +19,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.errors import ConfigError, WindowFullError
+from semcast.errors import ConfigError, GroupClosedError, WindowFullError
 from semcast.ids import SEQ_MAX, RandomStream, Source
 from semcast.obsolescence.tagger import Replaces, Tagger
 from semcast.protocol.answers import Answers
@@ -27,6 +27,7 @@ from semcast.protocol.asking import Asking
 from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.covers import CoverLog
+from semcast.protocol.departure import Departure
 from semcast.protocol.figures import Figures
 from semcast.protocol.flow import Pacer
 from semcast.protocol.guard import SafeUpTo
@@ -103,6 +104,8 @@ class Member:
         self._pacer: Final = Pacer(config.bandwidth_bytes_s)
         self._packed_ns: i64 = 0
         self._blocked = False
+        # Not None: this member leaves.
+        self._departure: Departure | None = None
         self._figures: Final = Figures()
         self._voting: Final = Voting(config, me, members, random, self._guarded, joining)
         self._streams: Final = Streams(
@@ -136,7 +139,11 @@ class Member:
     # -- the application ---------------------------------------------------------------------------
 
     def can_multicast(self, payload_bytes: i64 = 0) -> bool:
-        """Whether a message of this size that replaces nothing would be accepted now."""
+        """Whether to try a message of this size that replaces nothing: it would be accepted now,
+        or never, because this member leaves.
+        """
+        if self._departure is not None:
+            return True
         return self._retained.room_for(self.me, payload_bytes + _KEY_BYTES) and (
             not self.config.deliver_own or self._room_for_own(payload_bytes)
         )
@@ -178,6 +185,8 @@ class Member:
 
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
         """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
+        if self._departure is not None:
+            raise GroupClosedError("this member is leaving; join again to send more")
         try:
             if self.config.deliver_own and not self._room_for_own(len(payload)):
                 waiting = self._streams.inbounds[self.me].waiting
@@ -213,10 +222,15 @@ class Member:
 
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes what waits for it, oldest first; this is delivery."""
+        if self._departure is not None:
+            return self._departure.take(messages_max, now_ns)
         return self._streams.take(messages_max, now_ns)
 
     def take_one(self, now_ns: i64) -> Message | None:
         """The same for one message, if there is one."""
+        if self._departure is not None:
+            taken = self._departure.take(1, now_ns)
+            return taken[0] if taken else None
         return self._streams.take_one(now_ns)
 
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
@@ -242,8 +256,42 @@ class Member:
         return self._streams.inbounds[message.source].transit.age_ns(message.sent_ns, now_ns)
 
     def deliverable(self) -> int:
-        """How many messages wait for the application."""
+        """How many messages wait for the application; of a member that leaves, one or none."""
+        if self._departure is not None:
+            return 1 if self._departure.deliverable() else 0
         return len(self._delivery)
+
+    # -- leaving -----------------------------------------------------------------------------------
+
+    def begin_leaving(self, now_ns: i64) -> None:
+        """Send nothing more, and find out whether this member may go; see `departure`."""
+        if self._departure is None:
+            self._departure = Departure(
+                self.config,
+                self._index,
+                self._sender,
+                self._streams,
+                self._delivery,
+                self._voting,
+                now_ns,
+            )
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it has begun to leave."""
+        return self._departure is not None
+
+    def settled(self, silent: list[int]) -> bool:
+        """Whether all others have what this member sent and, in S-RM, what it took. `silent` are
+        members that nothing is heard of.
+        """
+        assert self._departure is not None, "it has begun to leave"
+        return self._departure.settled(silent)
+
+    def may_leave(self, silent: list[int], now_ns: i64) -> bool:
+        """Whether it is settled, and has all that it can get of what it had heard of."""
+        assert self._departure is not None, "it has begun to leave"
+        return self._departure.may_leave(silent, now_ns)
 
     # -- the network -------------------------------------------------------------------------------
 
@@ -305,6 +353,8 @@ class Member:
         soonest = self._requests.next_deadline_ns(self._voting.next_deadline_ns())
         if self._sender.unsent and self._pacer.next_ns() < soonest:
             soonest = self._pacer.next_ns()
+        if self._departure is not None and self._departure.look_ns < soonest:
+            soonest = self._departure.look_ns
         return soonest
 
     def on_timer(self, now_ns: i64) -> None:
@@ -396,6 +446,8 @@ class Member:
 
     def _gossip(self, gossiping: Gossiping, now_ns: i64) -> None:
         gossiping.telling.begin()
+        if self._departure is not None and self._departure.excused != 0:
+            gossiping.stability.renew(self._departure.excused)
         self._streams.agreed(gossiping.stability.on_period(), False, now_ns)
         self._streams.agreed(gossiping.safety.on_period(), True, now_ns)
         self._voting.gossip(

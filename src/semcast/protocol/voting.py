@@ -52,6 +52,8 @@ class Voting:
             self.rounds = detection_by_rounds(config, members, index, life)
             self.stability, self.safety = self.rounds.stability, self.rounds.safety
         self.rides: Final = Rides(me, config.limits, config.stability_ride_ns)
+        # Whether this member leaves: it is not to be counted on for anything more.
+        self.leaving = False
         # When datagrams were made and something was agreed on the way: somebody may wait for it.
         self.wake_ns: i64 = NEVER
 
@@ -60,7 +62,7 @@ class Voting:
     def has(self, source: Source, seq: i64, now_ns: i64) -> None:
         """We have a source's messages up to `seq`: something to tell others soon."""
         more = self.stability.has(source, seq)
-        if self._guarded:
+        if self._guarded and not self.leaving:
             self.safety.has(source, seq)
         if self.gossiping is not None:
             self.gossiping.telling.news(more, now_ns)
@@ -73,6 +75,12 @@ class Voting:
     def agreed(self, source: Source, safety: bool) -> i64:
         """Enough members have everything of `source` up to here."""
         return self.safety.agreed(source) if safety else self.stability.agreed(source)
+
+    def held(self, source: Source, seq: i64, excused: int) -> bool:
+        """Whether all others have everything of `source` up to `seq`, but for the excused."""
+        if excused != 0 and self.gossiping is not None:
+            return self.gossiping.stability.held(source, seq, excused)
+        return self.stability.agreed(source) >= seq
 
     # -- when to tell, and whom --------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from semcast.protocol.config import SHAPED_PROTOCOLS
+from semcast.sim.bursts import with_burst
 from semcast.sim.scenario import (
     Consumer,
     Costs,
@@ -55,8 +56,9 @@ _MESSAGES: Final = 200
 def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
     """The scenario of a seed; with `stability`, the same with that protocol, whatever was drawn."""
     scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+    # From streams of their own: whatever else a seed stood for, it stands for still.
     scenario = _with_keys(scenario, random.Random(f"explore/{seed}/keys"))
-    # From a stream of its own: whatever else a seed stood for, it stands for still.
+    scenario = with_burst(scenario, random.Random(f"explore/{seed}/bursts"))
     return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
 
 

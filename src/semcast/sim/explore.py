@@ -3,8 +3,8 @@
 Every case is a scenario that follows from its seed alone (`sim.cases`). Safety properties hold on
 every prefix, so that judging the whole journal judges every moment of the run. When the traffic
 ends, faults end, crashed members are removed and slow readers drain; the group must then come to
-rest, and liveness is judged. A case that fails is shrunk (`sim.shrink`). Knows nothing of files or
-terminals.
+rest, within a time that follows from the case (`sim.pace`), and liveness is judged. A case that
+fails is shrunk (`sim.shrink`). Knows nothing of files or terminals.
 """
 
 import time
@@ -18,12 +18,14 @@ from typing import Final
 
 from semcast.check import check_all, check_safety
 from semcast.sim.cases import case
+from semcast.sim.pace import calm_s, rest_s
 from semcast.sim.scenario import ProtocolScenario, Stability
 from semcast.sim.shrink import shrink
 from semcast.sim.world import run
 
-# What breaks if a group does not come to rest, and if our own code raises.
+# What breaks if a group does not come to rest at all, or not soon, and if our own code raises.
 REST: Final = "Rest"
+PACE: Final = "Pace"
 EXCEPTION: Final = "Exception"
 # How long to look for a smaller scenario, at most.
 SHRINK_S: Final = 60.0
@@ -77,6 +79,12 @@ def judge(scenario: ProtocolScenario) -> Verdict:
         broken[REST] = (
             f"{REST}: {scenario.drain_s:g} s after everything was over, members still hold "
             "messages to deliver, or for others"
+        )
+    took_s, bound_s = outcome.rested_s - calm_s(scenario), rest_s(scenario)
+    if outcome.quiescent and took_s > bound_s:
+        broken[PACE] = (
+            f"{PACE}: the group was at rest {took_s:.2f} s after everything was over, "
+            f"and should have been after {bound_s:.2f} s"
         )
     return Verdict(broken, outcome.events, outcome.ended_s)
 

@@ -8,7 +8,7 @@ instant there is room and makes the next a gap later (SRM §5.1).
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from mypy_extensions import i64
@@ -79,6 +79,8 @@ class Life:
         self.opener: Final = Opener(GROUP_ID, keys)
         self.tally: Final = tally
         self.busy = False
+        # Not None: it leaves, and who asks is told which members are silent.
+        self.silent: Callable[[], list[int]] | None = None
         # A message that waits for room in the window.
         self.blocked: Item | None = None
         self.timer_ns: int = NEVER
@@ -102,6 +104,8 @@ class Process(Handler):
         self.node: Final = node
         self.socket: Final = Socket(self)
         self.delay_ns = 0
+        # Called when this process, which was told to leave, may do so.
+        self.on_settled: Callable[[int], None] | None = None
         self.life: Life | None = None
         self._network: Final = network
         self._scheduler: Final = network.scheduler
@@ -138,6 +142,16 @@ class Process(Handler):
         self.life = None
         self.resume()
 
+    def begin_leaving(self, silent: Callable[[], list[int]]) -> None:
+        """Leave as soon as that is allowed; `silent` says which members are not heard of."""
+        life = self.life
+        assert life is not None
+        life.silent = silent
+        life.blocked = None
+        life.member.begin_leaving(self._scheduler.now_ns)
+        if not self._paused:
+            self._settle(life)
+
     def pause(self) -> None:
         """Stand still: whatever is due happens when the process goes on."""
         self._paused = True
@@ -173,6 +187,11 @@ class Process(Handler):
         stats = self.life.member.stats()
         held = stats["delivery_held"] + stats["retained_held"]
         return held == 0 and not self._paused and not self.life.busy
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it waits until it may leave."""
+        return self.life is not None and self.life.silent is not None
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -225,6 +244,13 @@ class Process(Handler):
             size_bytes = len(datagram) + WIRE_BYTES
             self._network.send(self.node, outgoing.to, size_bytes, datagram)
         self._set_timer(life)
+        if life.silent is not None:
+            self._try_to_leave(life, life.silent())
+
+    def _try_to_leave(self, life: Life, silent: list[int]) -> None:
+        if life.member.may_leave(silent, self._scheduler.now_ns):
+            assert self.on_settled is not None, "the world hears of it"
+            self.on_settled(self.node)
 
     def _take(self, life: Life) -> bool:
         """The receiving application takes what it can."""
@@ -242,7 +268,7 @@ class Process(Handler):
     def _multicast(self, life: Life) -> bool:
         """The sending application sends what is due, if there is room."""
         item, now_ns = life.blocked, self._scheduler.now_ns
-        if item is None or now_ns >= self._until_ns:
+        if item is None or now_ns >= self._until_ns or life.silent is not None:
             return False
         try:
             life.member.multicast(bytes(item.size_bytes), item.replaces, now_ns)

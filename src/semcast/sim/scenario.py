@@ -286,7 +286,17 @@ class Slow(Settings):
     kind: Literal["slow"] = "slow"
 
 
-ProcessFault: TypeAlias = Crash | Restart | Pause | Slow
+@dataclass(frozen=True)
+class Leave(Settings):
+    """A member leaves for good: as soon as it may, or after so long. It sends nothing more."""
+
+    member: Node
+    at_s: Seconds
+    within_s: Seconds = 60.0
+    kind: Literal["leave"] = "leave"
+
+
+ProcessFault: TypeAlias = Crash | Restart | Pause | Slow | Leave
 
 
 # -- scenarios -----------------------------------------------------------------------------------
@@ -322,7 +332,7 @@ class ProtocolScenario(Settings):
     host: Host = field(default_factory=NoCost)
     consumers: tuple[Consumer, ...] = ()
     processes: tuple[ProcessFault, ...] = ()
-    # How long after a crash for good the others are told.
+    # How long after a crash for good the others are told; of a member that leaves, at most.
     detection_ms: Milliseconds = 500.0
     # Datagrams that wait for a paused process; more are lost.
     socket_datagrams: Annotated[int, Between(0, 1_000_000)] = 256
@@ -370,18 +380,22 @@ class ProtocolScenario(Settings):
                     )
 
     def _require_lives(self) -> None:
-        """Processes crash and pause while they live, and restart while they do not."""
+        """Processes crash, pause and leave while they live, and restart when they have crashed."""
         alive = dict.fromkeys(range(self.members), True)
+        left: set[int] = set()
         paused_until_s: dict[int, float] = {}
         for at, fault in sorted(enumerate(self.processes), key=lambda pair: pair[1].at_s):
-            if alive[fault.member] == isinstance(fault, Restart):
+            if fault.member in left or alive[fault.member] == isinstance(fault, Restart):
                 state = "alive" if alive[fault.member] else "gone"
+                state = "leaving, or has left for good" if fault.member in left else state
                 raise ConfigError(
                     f"processes[{at}]: {fault.kind} of member {fault.member} at {fault.at_s:g} s, "
                     f"when it is {state}"
                 )
             if isinstance(fault, Crash | Restart):
                 alive[fault.member] = isinstance(fault, Restart)
+            if isinstance(fault, Leave):
+                left.add(fault.member)
             if isinstance(fault, Pause):
                 if fault.at_s < paused_until_s.get(fault.member, 0.0):
                     raise ConfigError(

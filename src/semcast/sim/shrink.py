@@ -74,6 +74,7 @@ def _steps(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
         yield {name: getattr(default, name)}
     yield {"network": Ideal()}
     yield {"traffic": Overwrites(rate_msg_s=20.0)}
+    yield from _smaller_windows(protocol)
     for name, value in vars(Protocol()).items():
         if name in _KEPT:
             continue
@@ -82,6 +83,15 @@ def _steps(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
         except SemcastError:  # it goes with another setting that is there
             continue
         yield {"protocol": simpler}
+
+
+def _smaller_windows(protocol: Protocol) -> Iterator[dict[str, Any]]:
+    """Half of what is sent in a burst at the most."""
+    if protocol.window_messages > 1:
+        half = protocol.window_messages // 2
+        room = max(1, protocol.delivery_messages // 2)
+        yield {"protocol": replace(protocol, window_messages=half, delivery_messages=room)}
+        yield {"protocol": replace(protocol, window_messages=half)}
 
 
 def _fewer_members(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:

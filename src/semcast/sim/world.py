@@ -9,6 +9,7 @@ new draw in one place shifts no other.
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, assert_never
 
 from mypy_extensions import i64
@@ -19,6 +20,7 @@ from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
 from semcast.sim.process import Life, Process
 from semcast.sim.scenario import (
     Crash,
+    Leave,
     Link,
     NoCost,
     Pause,
@@ -50,6 +52,8 @@ class Run:
     # Whether everything was delivered, released and at rest when the run ended.
     quiescent: bool
     ended_s: float
+    # Since when nobody held anything any more; later only leaving went on.
+    rested_s: float
     events: int
     journal: Journal | None
 
@@ -71,6 +75,7 @@ class World(Handler):
         self._tallies: Final[list[Tally]] = []
         self._incarnations: Final = [0] * scenario.members
         self._removed: Final[list[int]] = []
+        self._rested_ns: i64 = -1
         self.journal: Journal | None = None
         if journal:
             names = [node_name(Source(sender, 1)) for sender in self._ids]
@@ -82,6 +87,8 @@ class World(Handler):
         self._network: Final = build_hosts(scenario.host, model)
         self._processes: Final = [self._process(node) for node in self._ids]
         self._actions: Final[list[Callable[[], None]]] = []
+        for process in self._processes:
+            process.on_settled = self._settled
         for consumer in scenario.consumers:
             for node in consumer.members:
                 self._processes[node].delay_ns = ns_of_ms(consumer.delay_ms)
@@ -116,9 +123,14 @@ class World(Handler):
 
     def _at_rest(self) -> bool:
         now_s = int(self._scheduler.now_ns) / SECOND_NS
+        if not all(process.at_rest() for process in self._processes):
+            self._rested_ns = -1
+            return False
+        if self._rested_ns < 0:
+            self._rested_ns = self._scheduler.now_ns
         if any(fault.at_s > now_s for fault in self._scenario.processes):
             return False
-        return all(process.at_rest() for process in self._processes)
+        return not any(process.leaving for process in self._processes)
 
     def _outcome(self, quiescent: bool) -> Run:
         sent = sum(tally.sent for tally in self._tallies)
@@ -135,6 +147,7 @@ class World(Handler):
             nodes=nodes,
             quiescent=quiescent,
             ended_s=self._scheduler.now_ns / SECOND_NS,
+            rested_s=int(max(self._rested_ns, 0)) / SECOND_NS,
             events=self._scheduler.fired,
             journal=self.journal,
         )
@@ -212,6 +225,9 @@ class World(Handler):
             case Slow():
                 delay_ns = ns_of_ms(fault.delay_ms)
                 self._at(at_ns, lambda: process.slow_down(delay_ns))
+            case Leave():
+                self._at(at_ns, lambda: process.begin_leaving(self._silent))
+                self._at(at_ns + round(fault.within_s * SECOND_NS), lambda: self._give_up(fault))
             case _:
                 assert_never(fault)
 
@@ -232,12 +248,39 @@ class World(Handler):
     def _crash(self, fault: Crash) -> None:
         process = self._processes[fault.member]
         if self.journal is not None:
-            name = node_name(Source(fault.member, self._incarnations[fault.member]))
-            self.journal.record(self._now_ns(), name, "crash")
+            self.journal.record(self._now_ns(), self._name(fault.member), "crash")
         process.crash()
         if not self._scenario.comes_back(fault.member, fault.at_s):
             detection_ns = ns_of_ms(self._scenario.detection_ms)
             self._at(self._now_ns() + detection_ns, lambda: self._detect(fault.member))
+
+    def _silent(self) -> list[int]:
+        """Who is not heard of: those who have crashed, and have not come back."""
+        return [process.node for process in self._processes if process.life is None]
+
+    def _settled(self, member: int) -> None:
+        """A member that leaves may go."""
+        if self.journal is not None:
+            self.journal.record(self._now_ns(), self._name(member), "settled")
+        self._leave(member)
+
+    def _give_up(self, fault: Leave) -> None:
+        if self._processes[fault.member].life is not None:
+            self._leave(fault.member)
+
+    def _leave(self, member: int) -> None:
+        """It is gone. Each of the others hears of it, sooner or later."""
+        if self.journal is not None:
+            self.journal.record(self._now_ns(), self._name(member), "leave")
+        self._processes[member].crash()
+        self._removed.append(member)
+        stream = self._stream(f"p{member}/goodbye")
+        for process in self._processes:
+            delay_ns = round(stream.random() * ns_of_ms(self._scenario.detection_ms))
+            self._at(self._now_ns() + delay_ns, partial(process.remove, member))
+
+    def _name(self, member: int) -> str:
+        return node_name(Source(member, self._incarnations[member]))
 
     def _detect(self, member: int) -> None:
         self._removed.append(member)

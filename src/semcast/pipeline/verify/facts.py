@@ -49,6 +49,8 @@ class RunFacts:
     correct: int
     # Those whose log says that they ended by themselves.
     ended: int
+    # Those that are owed what they delivered or sent: also who left settled.
+    trusted: int
     end_ns: int
     counts: dict[str, int]
     numbers: dict[str, int] = field(init=False)
@@ -126,6 +128,8 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
             crash_at[one.node] = one.first_at
     ends = {one.node: one for one in seen if one.event == END}
     early = _ended_early(header, seen, ends)
+    correct = _correct(nodes, {node for node in nodes if gone_at[node] != NEVER or node in early})
+    settled = {one.node for one in seen if one.event == "settled"}
     return RunFacts(
         header,
         nodes,
@@ -133,8 +137,9 @@ def _run_facts(header: Header, seen: list[Seen]) -> RunFacts:
         [crash_at[node] for node in nodes],
         [gone_at[node] for node in nodes],
         (1 << len(header.members)) - 1,
-        _correct(nodes, {node for node in nodes if gone_at[node] != NEVER or node in early}),
+        correct,
         sum(1 << n for n, node in enumerate(nodes) if node in ends),
+        correct | sum(1 << n for n, name in enumerate(nodes) if name in settled),
         _end_ns(header, seen),
         counts,
     )

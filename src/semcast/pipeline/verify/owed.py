@@ -113,10 +113,11 @@ class OwedKernel:
         for message in range(len(satisfied) - 1, -1, -1):
             missing = run.correct & ~satisfied[message]
             delivered = self._delivered[message] & run.correct
+            trusted = self._delivered[message] & run.trusted
             if missing:
                 for n in nodes_in(later & missing):
                     self._incomplete(message, n, shown[n])
-                self._owe(message, missing, sender, delivered)
+                self._owe(message, missing, sender, trusted)
             later |= delivered
             for n in nodes_in(delivered):
                 shown[n] = message
@@ -124,7 +125,7 @@ class OwedKernel:
     def _owe(self, message: int, missing: int, sender: int, delivered: int) -> None:
         """Tell of what was not delivered, by the property that promised it."""
         if self._run.header.reliability == "sender":
-            if sender:
+            if self._run.trusted & self._run.only(self._sender):
                 why = f"{self._sender} multicast it and did not crash"
                 self._missing(sender_reliability.PROPERTY, message, missing, why)
             return

@@ -131,6 +131,33 @@ class GossipTracker(StabilityTracker):
         for page in self._pages.values():
             page.voters &= ~(1 << int(member))
 
+    def held(self, source: Source, seq: i64, excused: int) -> bool:
+        """Whether all but the excused have everything of `source` up to `seq`, by their votes."""
+        row = self._row(source)
+        if row is None:
+            return False
+        if row.agreed >= seq:
+            return True
+        at = self._index[int(source.sender)]
+        return self._met(self._page(page_of(at)), excused) and row.lowest >= seq
+
+    def renew(self, excused: int) -> None:
+        """Begin another round wherever only the excused have not voted, and votes were too low.
+
+        A round cannot end without them, and a vote in it never rises: without another round nobody
+        would learn what the others have got since.
+        """
+        for page in self._pages.values():
+            if self._met(page, excused) and page.voters != 1 << self._me:
+                for row in page.rows.values():
+                    if row.lowest < row.newest:
+                        page.round += 1
+                        self._begin(page)
+                        break
+
+    def _met(self, page: _Page, excused: int) -> bool:
+        return self._alive & ~excused & ~page.voters == 0
+
     def _finish_all(self) -> list[Source]:
         grown: list[Source] = []
         for number in sorted(self._pages):

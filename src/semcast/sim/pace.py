@@ -1,0 +1,84 @@
+"""How soon a group must be at rest: a scenario in, a bound in simulated seconds out.
+
+Counted from when everything was over: traffic, loss, partitions, pauses, and until others were told
+of who crashed. From then on nothing is in the way, so what is still held has to be repaired and
+voted for, and that takes so many round trips and no more. Who leaves goes on repairing until it may
+go, so that leaving holds nothing up but for the time until others hear of it. The bound is the sum
+of what may have to happen one after the other, with slack: generous for a protocol that works, and
+far below what one needs that asks in vain for a second at a time. Knows nothing of how a run is
+judged.
+"""
+
+from typing import Final
+
+from semcast.sim.scenario import Costs, Ideal, Lan, Pause, ProtocolScenario, Shared, Slow
+
+# For chance, and for what comes on top of each other.
+SLACK: Final = 2.0
+# What was asked for while datagrams were lost is asked for again after a second at the latest.
+WAIT_S: Final = 1.0
+# Members vote once in a period; so many of them pass until everybody knows what all have.
+VOTES: Final = 12
+# Of a window that is missing, so many messages come with every round trip.
+MESSAGES_PER_ROUND_TRIP: Final = 8
+# What is sent again may be sent by several, and to everybody.
+COPIES: Final = 4
+
+
+def calm_s(scenario: ProtocolScenario) -> float:
+    """From when on nothing goes wrong any more."""
+    times = [scenario.duration_s, *(cut.until_s for cut in scenario.faults.partitions)]
+    for fault in scenario.processes:
+        ends_s = fault.at_s
+        if isinstance(fault, Pause):
+            ends_s += fault.for_s
+        elif fault.kind == "crash":
+            ends_s += scenario.detection_ms / 1000
+        elif fault.kind == "restart":
+            ends_s += scenario.protocol.join_delay_ms / 1000
+        if fault.kind != "leave":
+            times.append(ends_s)
+    return max(times)
+
+
+def rest_s(scenario: ProtocolScenario) -> float:
+    """How long after that the group is at rest, at the latest."""
+    protocol = scenario.protocol
+    window = protocol.window_messages * len(scenario.senders)
+    period_ms = max(protocol.gossip_period_ms, protocol.stability_period_ms)
+    votes_s = VOTES * (period_ms / 1000 + _round_trip_s(scenario))
+    repair_s = window / MESSAGES_PER_ROUND_TRIP * _round_trip_s(scenario)
+    leaving_s = scenario.detection_ms / 1000 if _leaves(scenario) else 0.0
+    return SLACK * (WAIT_S + votes_s + repair_s + _transmission_s(scenario, window)) + leaving_s
+
+
+def _leaves(scenario: ProtocolScenario) -> bool:
+    return any(fault.kind == "leave" for fault in scenario.processes)
+
+
+def _round_trip_s(scenario: ProtocolScenario) -> float:
+    """A request, which waits for a random while so that one asks for all, and its answer."""
+    network, host = scenario.network, scenario.host
+    there_us = network.latency_us if isinstance(network, Ideal | Shared) else 100.0
+    there_us += 1000 * max((link.delay_ms or 0.0 for link in scenario.links), default=0.0)
+    if isinstance(host, Costs):
+        there_us += scenario.members * (host.send_us + host.receive_us)
+    busy_ms = [fault.delay_ms for fault in scenario.processes if isinstance(fault, Slow)]
+    busy_ms += [consumer.delay_ms for consumer in scenario.consumers]
+    return (2 * there_us + 1000 * scenario.protocol.nak_delay_ms) / 1e6 + max(
+        busy_ms, default=0.0
+    ) / 1000
+
+
+def _transmission_s(scenario: ProtocolScenario, window: int) -> float:
+    """How long the links need for a window, as far as they have a bandwidth."""
+    network, protocol = scenario.network, scenario.protocol
+    size_bytes = window * (getattr(scenario.traffic, "size_bytes", 400) + 100)
+    bytes_s = [float(protocol.bandwidth_bytes_s)]
+    if isinstance(network, Lan):
+        bytes_s.append(network.bandwidth_mbit_s * 1e6 / 8)
+    elif isinstance(network, Shared):
+        links = scenario.members * max(scenario.members - 1, 1)
+        bytes_s.append(network.bandwidth_mbit_s * 1e6 / 8 / links)
+    slowest = min((one for one in bytes_s if one > 0), default=0.0)
+    return COPIES * size_bytes / slowest if slowest > 0 else 0.0
