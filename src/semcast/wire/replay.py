@@ -111,6 +111,11 @@ class ReplayGuard:
     def __len__(self) -> int:
         return len(self._lives)
 
+    def knows(self, source: Source) -> bool:
+        """Whether a packet of this very life was committed, and none of a newer one."""
+        life = self._lives.get(source.sender)
+        return life is not None and life.incarnation == source.incarnation
+
     def verdict(self, source: Source, packet: i64) -> str:
         """FRESH, or the reason to refuse this packet of this source. Changes nothing."""
         life = self._lives.get(source.sender)
