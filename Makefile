@@ -97,6 +97,10 @@ bench: setup ## Time the hot path, the simulator, a group of 64 and stability ro
 bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
 	@$(BIN)/python -m bench.peers $(PEERS)
 
+.PHONY: bench-flood
+bench-flood: setup ## A sealed group under floods from without, beside a process that only burns time; FLOOD="--rounds 3"
+	@$(BIN)/python -m bench.flood $(FLOOD)
+
 .PHONY: bench-spark
 bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
 	@$(BIN)/python -m bench.spark $(SPARK)

@@ -7,7 +7,6 @@ the asker repeats its question until everybody whom the answers name has answere
 up; then it says who has not. Replayed questions do not get past the seal.
 """
 
-import hashlib
 import json
 import os
 import random
@@ -20,8 +19,9 @@ from types import TracebackType
 from typing import Any, Final
 
 from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError, SemcastError
-from semcast.ids import ID_MAX, Source
+from semcast.ids import Source
 from semcast.live.address import Address, family_of
+from semcast.live.askers import ASKERS, asker_id
 from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
 from semcast.live.datagrams import Opened, Transport
 from semcast.live.health import MemberView
@@ -47,9 +47,6 @@ CHANGES_MAX: Final = 64
 _ID_CHARACTERS_MAX: Final = 32
 # What surrounds a part of an answer in its datagram: IPv6 and UDP, seal, frame, names in JSON.
 _AROUND_BYTES: Final = 48 + 64 + 4 + 128
-# Askers have names of their own, few enough to leave room for members where replays are watched
-# for. Two that draw the same at one moment disturb each other until the next draw.
-_ASKERS: Final = 256
 _REPEAT_S: Final = 0.25
 
 
@@ -240,9 +237,7 @@ class Asker:
         return answers
 
     def _sealer(self) -> Sealer:
-        label = f"semcast asker {self._draw.randrange(_ASKERS)}".encode()
-        sender = int.from_bytes(hashlib.sha256(label).digest()[:8], "little") & ID_MAX
-        me = Source(sender, time.time_ns())
+        me = Source(asker_id(self._draw.randrange(ASKERS)), time.time_ns())
         return Sealer(self._group, me, self._keys, SUITES[self._config.suite])
 
     def _send(self, datagram: bytes) -> None:

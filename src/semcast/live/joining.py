@@ -87,7 +87,12 @@ def incomplete(session: Session) -> GroupClosedError:
     """Why the group did not come together, and what to look at."""
     config = session.config
     refused = {reason: count for reason, count in session.opener.refused.items() if count}
-    if refused.keys() & {"key", "tag", "suite"}:
+    if refused.get("unknown", 0) > sum(refused.values()) // 2:
+        hint = (
+            f"; {refused['unknown']} datagrams of unknown senders were more than are looked at: "
+            "does somebody flood this group?"
+        )
+    elif refused.keys() & {"key", "tag", "suite"}:
         hint = "; datagrams came that do not open: do all members have the same secret?"
     elif session.roster.strangers:
         others = ", ".join(session.roster.strangers.values())

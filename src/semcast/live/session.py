@@ -10,9 +10,10 @@ import random
 from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
-from semcast.errors import GroupClosedError, RemoteProtocolError, ReplayError
+from semcast.errors import GroupClosedError, RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.address import Address
+from semcast.live.askers import asker_ids
 from semcast.live.config import SUITES, GroupConfig
 from semcast.live.datagrams import Transport
 from semcast.live.roster import Roster
@@ -23,8 +24,9 @@ from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
 from semcast.wire.limits import IP_UDP_BYTES
+from semcast.wire.newcomers import Newcomers
 from semcast.wire.note import NOTE_BYTES_MAX, decode_note, encode_note, is_note
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.seal import REPLAYS, Opener, Sealer
 
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000
@@ -71,7 +73,8 @@ class Session:
         self.keys: Final[Keyring | Unsealed] = config.keys()
         self.group_id: Final = group_id(config.group)
         self.roster: Final = Roster(config.name, incarnation, config.members, config.size)
-        self.opener: Final = Opener(self.group_id, self.keys)
+        self._newcomers: Final = Newcomers()
+        self.opener: Final = Opener(self.group_id, self.keys, newcomers=self._newcomers)
         self.member: Member | None = None
         # Told with every hello; the owner keeps it up to date.
         self.status: dict[str, float] = {}
@@ -85,6 +88,7 @@ class Session:
         self._stream: Final = stream
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
+        self._expected: tuple[int, ...] = ()
         self._hello_ns = 0
         self._said_ns = -HELLO_NS
         self._answered_ns = 0
@@ -105,6 +109,14 @@ class Session:
         self._sealer = Sealer(self.group_id, self.me, self.keys, SUITES[self.config.suite])
         sample = self._sealer.seal(b"")
         self._mine = sample[_SOURCE_FROM:_SOURCE_TO]
+        self._expect()
+
+    def _expect(self) -> None:
+        """Tell the opener whom to expect, as soon as it is known who the members are."""
+        members = self.roster.members
+        if members and members is not self._expected:
+            self._expected = members
+            self._newcomers.expect(asker_ids() | frozenset(members))
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -114,16 +126,15 @@ class Session:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
         opener, mine = self.opener, self._mine
+        self._newcomers.refill(now_ns)
         for datagram, address in received:
             if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:
                 continue  # our own multicast has come back
-            try:
-                opened = opener.open(datagram)
-            except ReplayError:
-                self._on_replay(datagram, address, now_ns)
+            opened = opener.try_open(datagram)
+            if opened is None:  # the opener has counted it
+                if opener.why in REPLAYS:
+                    self._on_replay(datagram, address, now_ns)
                 continue
-            except RemoteProtocolError:
-                continue  # the opener has counted it
             try:
                 frames, source = opened.frames, opened.header.source
                 if is_note(frames):
@@ -287,6 +298,7 @@ class Session:
     def _on_roster(self, teller: Source, now_ns: int) -> None:
         """The roster may have changed: begin, name those that are new, let go those that left."""
         roster = self.roster
+        self._expect()
         self.transport.peers = roster.addresses()
         if self.member is None:
             if roster.former_incarnation >= self.me.incarnation:
