@@ -119,9 +119,10 @@ soak: setup ## Live groups with slow members and restarts, journals checked, for
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
 
 .PHONY: fuzz
-fuzz: setup ## Fuzz the decoder, guided by coverage, for FUZZ_SECONDS (60)
+fuzz: setup ## Fuzz the decoder, then notes, guided by coverage, for FUZZ_SECONDS (60) each
 	@$(PIP) install -c constraints.txt atheris
 	@$(PURE) $(BIN)/python tests/fuzz_wire.py -max_total_time=$${FUZZ_SECONDS:-60}
+	@$(PURE) $(BIN)/python -m tests.fuzz_notes -max_total_time=$${FUZZ_SECONDS:-60}
 
 .PHONY: docs
 docs: setup ## Build the documentation into docs/_build/html

@@ -318,7 +318,14 @@ def _gather(
         members = [(str(n), str(h), int(p)) for n, h, p in found["members"][:MEMBERS_MAX]]
         ok, why = found["ok"] is True, str(found["why"])
         return Answer(str(found["name"]), ok, why, dict(found["body"]), members)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise RemoteProtocolError(f"answer that makes no sense: {error!r}") from None
 
 

@@ -202,7 +202,8 @@ class Roster:
         name, digest, members, peers, left, evicted, status = _checked(said, sender)
         if sender == self.me:
             # A former life of this member, or another process of the same name.
-            self.former_incarnation = max(self.former_incarnation, incarnation)
+            # Whoever made up the last life there can be leaves us that one.
+            self.former_incarnation = max(self.former_incarnation, min(incarnation, ID_MAX - 1))
             return []
         if self.members and sender not in self.members:
             if len(self.strangers) < MEMBERS_MAX:
