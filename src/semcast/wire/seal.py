@@ -57,8 +57,6 @@ _CIPHERS: Final[dict[int, type[Cipher]]] = {
     CHACHA20_POLY1305: ChaCha20Poly1305,
 }
 _NONCE_PAD: Final = bytes(4)
-# Where the incarnation begins in the first SOURCE_BYTES of a datagram, which end with it.
-_LIFE_AT: Final = 20
 # Datagrams may be large: beyond this size it pays to look and not to copy.
 COPIED_BYTES_MAX: Final = 4096
 
@@ -256,10 +254,10 @@ class Opener:
         self._ring_version = 0
         self._guard = ReplayGuard(sources_max, window_size)
         self._newcomers: Final = newcomers
-        # INV-CACHE: the first bytes of datagrams of those lives that the guard has committed, and
-        # what is known of datagrams that begin so under the keys of now. A life under the keys of
-        # now has two such beginnings for each key at the most, so a forgery can neither make this
-        # grow beyond that nor push anything out; and each costs one derivation, once.
+        # INV-CACHE: the first bytes of datagrams of those lives that the guard knows, and what is
+        # known of datagrams that begin so under the keys of now. A life under the keys of now has
+        # two such beginnings for each key at the most, so a forgery can neither make this grow
+        # beyond that nor push anything out; and each costs one derivation, once.
         self._known: dict[bytes, _Known] = {}
         self._prefixes: dict[int, list[bytes]] = {}
         self.opened = 0
@@ -344,16 +342,19 @@ class Opener:
 
     def _remember(self, prefix: bytes, known: _Known) -> None:
         sender = known.header.source.sender
-        prefixes = self._prefixes.get(sender)
-        if prefixes is None:
-            prefixes = self._prefixes[sender] = []
-        elif prefixes[0][_LIFE_AT:] != prefix[_LIFE_AT:]:
-            for former in prefixes:
-                del self._known[former]
-            prefixes.clear()
-        if prefix not in self._known:
-            prefixes.append(prefix)
-            self._known[prefix] = known
+        former = self._prefixes.get(sender, [])
+        if not former and len(self._prefixes) >= self._guard.sources_max:
+            # The guard has forgotten some of these; those that are still heard come back.
+            self._known.clear()
+            self._prefixes.clear()
+        kept = []
+        for one in former:
+            if one == prefix or not self._guard.knows(self._known[one].header.source):
+                del self._known[one]
+            else:
+                kept.append(one)
+        self._prefixes[sender] = [*kept, prefix]
+        self._known[prefix] = known
 
     def _fault(self, datagram: bytes, header: Header | None, unknown: bool) -> str:
         """Why a datagram is refused that needs no cipher to be refused, or nothing: this is cheap,
