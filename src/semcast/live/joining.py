@@ -18,6 +18,7 @@ from semcast.errors import ConfigError, GroupClosedError, TransportError
 from semcast.ids import Source
 from semcast.live.address import Address, address_of
 from semcast.live.config import GroupConfig
+from semcast.live.door import new_life
 from semcast.live.engine import Engine
 from semcast.live.session import Session
 from semcast.live.transport import TransportSettings, open_transport
@@ -46,8 +47,8 @@ def start(
             transport,
             seeds,
             # Later lives have larger numbers; if the clock was set back, others will tell.
-            time.time_ns(),
-            random.Random(secrets.randbits(64)),
+            new_life(time.time_ns(), secrets.randbits(62)),
+            random.Random(secrets.randbits(256)),
             observer,
         )
         transport.ignore_own()

@@ -238,13 +238,15 @@ class Opener:
         keys: Keyring | Unsealed,
         window_size: int = WINDOW_SIZE,
         sources_max: int = SOURCES_MAX,
+        proving: bool = False,
     ) -> None:
+        """With `proving`, lives of senders count for good only once they are proved."""
         require_keys(keys)
         _require_id(group_id, "group id")
         self._group = group_id
         self._ring = keys if isinstance(keys, Keyring) else None
         self._ring_version = 0
-        self._guard = ReplayGuard(sources_max, window_size)
+        self._guard = ReplayGuard(sources_max, window_size, proving)
         # INV-CACHE: the first bytes of the last datagram that opened, of each sender, and what is
         # known of datagrams that begin so under the keys of now. Only what the guard has committed
         # gets in, so it is no larger than the guard and a forgery neither grows it nor pushes
@@ -276,11 +278,14 @@ class Opener:
             if cipher is None:
                 cipher = self._cipher_of(ring, header, datagram)
             frames = self._open_sealed(cipher, header, datagram)
-        self._guard.commit(header.source, header.packet)
-        if known is None:
+        if self._guard.commit(header.source, header.packet) and known is None:
             self._remember(datagram[:SOURCE_BYTES], _Known(header, cipher))
         self.opened += 1
         return Opened(header, frames)
+
+    def prove(self, source: Source, packet: int) -> bool:
+        """Count a life that answered a challenge in this packet; see `ReplayGuard.prove`."""
+        return self._guard.prove(source, packet)
 
     def authentic(self, datagram: bytes) -> bool:
         """Whether a datagram that was refused as a replay has the right tag; it is counted already.
