@@ -358,10 +358,9 @@ class _Hearing:
         """An answer, once all its parts are there, or a datagram to send back."""
         try:
             said = json.loads(note)
-            kind, number = said["kind"], said["id"]
-            if kind not in ANSWERING or number != self._number:
+            if said["kind"] not in ANSWERING or said["id"] != self._number:
                 return None
-            if kind == "again":
+            if said["kind"] == "again":
                 return self._on_again(said["token"], source)
             return self._on_part(said["part"], said["parts"], said["text"], source)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

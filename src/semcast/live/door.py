@@ -40,8 +40,9 @@ CHALLENGE_NS: Final = 20_000_000
 CHALLENGES_MAX: Final = 3
 # Notes a second to those who have not proved that they are there, all together.
 NOTES_PER_S_MAX: Final = 2_000
-# Challenges and hellos that are remembered of those who have proved nothing.
-_WAITING_MAX: Final = 1024
+# What is remembered of those who have proved nothing: challenges, and their last hellos.
+_CHALLENGED_MAX: Final = 1024
+WAITING_BYTES_MAX: Final = 1 << 20
 _SECOND_NS: Final = 1_000_000_000
 
 # A life is a time in nanoseconds whose last bits, a millisecond, are drawn. So lives grow, and two
@@ -58,9 +59,12 @@ def new_life(time_ns: int, drawn: int) -> int:
 
 
 def later_life(former: int, drawn: int) -> int:
-    """An incarnation that is larger than one which others know of; `drawn` is random."""
-    room = min(1 << _LATER_BITS, ID_MAX - former)
-    return former + 1 + drawn % room
+    """An incarnation that is larger than one which others know of; `drawn` is random.
+
+    The largest of all is nobody's: then there is none, and this returns it.
+    """
+    room = min(1 << _LATER_BITS, ID_MAX - 1 - former)
+    return former + 1 + drawn % room if room > 0 else ID_MAX
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,9 @@ class Door:
         self._challenged: Final[dict[tuple[Source, Address], tuple[int, int]]] = {}
         self._second = -1
         self._notes = 0
-        # Hellos of those who have proved nothing yet, by sender.
-        self.waiting: Final[dict[int, tuple[Mapping[str, Any], Came]]] = {}
+        # Hellos of those who have proved nothing yet, by sender, and their size.
+        self._waiting: Final[dict[int, tuple[Mapping[str, Any], Came]]] = {}
+        self._waiting_bytes = 0
 
     # -- who is there ------------------------------------------------------------------------------
 
@@ -128,15 +133,26 @@ class Door:
 
     def keep(self, said: Mapping[str, Any], came: Came) -> None:
         """A hello of somebody who has proved nothing yet: it may have overtaken the proof."""
-        self.waiting.pop(came.source.sender, None)
-        if len(self.waiting) >= _WAITING_MAX:
-            del self.waiting[next(iter(self.waiting))]
-        self.waiting[came.source.sender] = (said, came)
+        self._drop(came.source.sender)
+        self._waiting[came.source.sender] = (said, came)
+        self._waiting_bytes += came.datagram_bytes
+        while self._waiting_bytes > WAITING_BYTES_MAX:
+            self._drop(next(iter(self._waiting)))
 
     def kept(self, sender: int) -> tuple[Mapping[str, Any], Came] | None:
         """The hello of a sender that is let in, if it was sent after the proof."""
-        waiting = self.waiting.pop(sender, None)
+        waiting = self._drop(sender)
         return waiting if waiting is not None and self.believes(waiting[1]) else None
+
+    def unproved(self) -> set[int]:
+        """Whose hellos came without anybody who answered for them."""
+        return set(self._waiting)
+
+    def _drop(self, sender: int) -> tuple[Mapping[str, Any], Came] | None:
+        waiting = self._waiting.pop(sender, None)
+        if waiting is not None:
+            self._waiting_bytes -= waiting[1].datagram_bytes
+        return waiting
 
     # -- challenges --------------------------------------------------------------------------------
 
@@ -181,7 +197,7 @@ class Door:
         times, since_ns = self._challenged.pop(place, (0, came.now_ns))
         if came.now_ns - since_ns >= CHALLENGE_NS:
             times, since_ns = 0, came.now_ns
-        if len(self._challenged) >= _WAITING_MAX:
+        if len(self._challenged) >= _CHALLENGED_MAX:
             del self._challenged[next(iter(self._challenged))]
         self._challenged[place] = (times + 1, since_ns)
         return self._own(came) if times < CHALLENGES_MAX else NOTHING

@@ -88,11 +88,18 @@ def incomplete(session: Session) -> GroupClosedError:
     """Why the group did not come together, and what to look at."""
     config = session.config
     refused = {reason: count for reason, count in session.opener.refused.items() if count}
+    unproved = session.door.unproved() & set(session.roster.members)
     if refused.keys() & {"key", "tag", "suite"}:
         hint = "; datagrams came that do not open: do all members have the same secret?"
     elif session.roster.strangers:
         others = ", ".join(session.roster.strangers.values())
         hint = f"; others are here that are not members: {others}"
+    elif unproved:
+        others = ", ".join(sorted(map(session.roster.name_of, unproved)))
+        hint = (
+            f"; hellos of {others} came, but nobody answered from there: do datagrams get through "
+            "to them, or does somebody replay old ones?"
+        )
     elif session.transport.multicast:
         hint = "; `semcast doctor` tells whether multicast reaches this machine"
     else:

@@ -160,12 +160,10 @@ class Session:
         """
         if now_ns - self._checked_ns < CHECK_NS or now_ns - self._answered_ns <= SEEKING_NS:
             return
+        self._checked_ns = now_ns
         header = decode_header(datagram)
         knows = self.door.proved.get(header.source.sender, -1)
-        if header.source.incarnation >= knows:
-            return
-        self._checked_ns = now_ns
-        if self.opener.authentic(datagram):
+        if header.source.incarnation < knows and self.opener.authentic(datagram):
             self._answered_ns = now_ns
             old = {"kind": "old", "you": int(header.source.incarnation), "knows": knows}
             came = Came(header.source, address, header.packet, len(datagram), now_ns)
@@ -312,7 +310,7 @@ class Session:
                 self.answer(challenge, came)
         if self.door.believes(came):
             self._believe(said, came)
-        else:
+        elif not self.roster.members or came.source.sender in self.roster.members:
             self.door.keep(said, came)
 
     def _on_prove(self, said: Mapping[str, Any], came: Came) -> None:
@@ -335,7 +333,7 @@ class Session:
         sender, life = came.source.sender, came.source.incarnation
         if self.door.proved.get(sender) != life:
             wanted = sender in self.roster.members or len(self.door.proved) < MEMBERS_MAX
-            if not wanted or not self.opener.prove(came.source, came.packet):
+            if not wanted or not is_life(life) or not self.opener.prove(came.source, came.packet):
                 return False
             # It waits for a hello that names it.
             self.roster.news = True
@@ -377,8 +375,11 @@ class Session:
         if self.member is None:
             if roster.former_incarnation >= self.me.incarnation:
                 # The clock went back since the former life, or somebody has our name.
-                drawn = self._stream.getrandbits(62)
-                self._begin(later_life(roster.former_incarnation, drawn))
+                life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
+                if not is_life(life):
+                    self.end(f"{self.config.name!r} has used up its lives; join by another name")
+                    return
+                self._begin(life)
             if roster.complete:
                 self._complete(now_ns)
             return
