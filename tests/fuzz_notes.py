@@ -17,7 +17,7 @@ from tests.fuzz_wire import atheris_or_exit
 
 ATHERIS = atheris_or_exit()
 with ATHERIS.instrument_imports(include=["semcast", "tests.live.notes"]):
-    from tests.live.notes import FromBytes, Victim, drawn, drawn_answer, gather, genuine
+    from tests.live.notes import FromBytes, Victim, drawn, drawn_answer, gather, genuine, hearing
 
     from semcast.ids import Source
     from semcast.live.roster import member_id
@@ -35,17 +35,17 @@ def one_input(data: bytes) -> None:
     if how & 1:
         note = rest[:60_000]
         Victim(bool(how & 2), bool(how & 4)).take(note, Source(member_id("b"), 2))
-        gather(note, {})
+        gather(note, hearing())
         return
     draw = FromBytes(rest)
     if how & 8:
-        parts: dict[tuple[Source, int], dict[int, str]] = {}
+        heard = hearing()
         for note in drawn_answer(draw):
-            gather(note, parts)
+            gather(note, heard)
         return
     victim = Victim(bool(how & 2), bool(how & 4), named=bool(how & 16))
     for _ in range(1 + draw.randrange(NOTES_MAX)):
-        victim.take(*drawn(draw))
+        victim.take(*drawn(draw), proved=bool(how & 32))
 
 
 def write_seeds(corpus: Path) -> None:

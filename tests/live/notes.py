@@ -16,7 +16,8 @@ from semcast.ids import ID_MAX, Source
 from semcast.live import control
 from semcast.live.askers import asker_id
 from semcast.live.config import MEMBERS_MAX, configure
-from semcast.live.control import Responder, _gather
+from semcast.live.control import Answer, Responder, _Hearing
+from semcast.live.door import NOTHING, Came
 from semcast.live.roster import member_id
 from semcast.live.session import _SEEDS_MAX, Session
 from semcast.testing.network import START_NS, FakeMember, FakeNetwork
@@ -27,6 +28,8 @@ from semcast.wire.seal import Sealer
 GROUP, SECRET = "quotes", "a secret for notes of any kind"
 HERE = ("10.9.9.9", 1)
 LIFE = START_NS
+NUMBER = "0123456789abcdef"
+TOKEN = "@token@"  # replaced by the one that would be right
 # What a note makes a victim send is at most an answer, each character of which takes some bytes.
 LARGEST_BYTES = NOTE_BYTES_MAX - 200  # and what is around a note in a datagram
 ANSWER_BYTES_MAX = 4 * control.ANSWER_CHARACTERS_MAX
@@ -73,13 +76,20 @@ def hello(name: str, life: int = LIFE) -> dict[str, Any]:
 def genuine() -> list[dict[str, Any]]:
     """One of every kind there is."""
     asked: list[dict[str, Any]] = [
-        {"kind": "ask", "what": what, "id": "0123456789abcdef"}
+        {"kind": "ask", "what": what, "id": NUMBER, "token": TOKEN}
         for what in (*control.TELLING, *control.CHANGING)
     ]
     for one in asked:
         if one["what"] in control.CHANGING:
             one |= {"key_id": 2, "secret": bytes(range(32)).hex()}
-    return [hello("b"), hello("b", LIFE - 1), hello("a"), *asked, part_of_answer()]
+    asked.append(asked[0] | {"token": NOTHING})
+    proofs: list[dict[str, Any]] = [
+        {"kind": "prove", "token": NOTHING, "proof": TOKEN},
+        {"kind": "prove", "token": "0123456789abcdef", "proof": NOTHING},
+        {"kind": "old", "you": LIFE, "knows": LIFE + 1},
+    ]
+    hellos = [hello("b"), hello("b", LIFE - 1), hello("a")]
+    return [*hellos, *proofs, *asked, part_of_answer()]
 
 
 def answer() -> dict[str, Any]:
@@ -222,22 +232,38 @@ class Victim:
             said = hello("b") | {"members": [], "left": [], "evicted": []}
             for _ in range(2):
                 said["roster"] = self.session.roster.digest
-                self.take(json.dumps(said).encode(), Source(member_id("b"), 1))
+                self.take(json.dumps(said).encode(), Source(member_id("b"), 1), proved=True)
             assert self.session.member is not None
 
-    def take(self, note: bytes, source: Source) -> None:
-        """Let it have a note, as if from this source, in a datagram that opens."""
-        keys = self.session.keys
-        # Each has a number that is not taken yet: replays are not the question here.
-        sealer = Sealer(group_id(GROUP), source, keys)
-        sealer._packet = self.network.now_ns - START_NS
-        datagram = sealer.seal(encode_note(note))
+    def take(self, note: bytes, source: Source, proved: bool = True) -> None:
+        """Let it have a note, as if from this source, in a datagram that opens; whether that life
+        has answered a challenge before.
+        """
         self.network.now_ns += 1_000_000
+        packet = self.network.now_ns - START_NS
+        # Each has a number that is not taken yet: replays are not the question here.
+        sealer = Sealer(group_id(GROUP), source, self.session.keys)
+        sealer._packet = packet - 1
+        came = Came(source, HERE, packet - 1, len(note), self.network.now_ns)
+        if proved and source.sender != self.session.roster.me:
+            self.session._let_in(came)
+        datagram = sealer.seal(encode_note(self._with_token(note, came)[:LARGEST_BYTES]))
         self.session.transport.arrive(datagram, HERE)  # type: ignore[attr-defined]
         before = self.session.transport.counters["bytes_out"]
         self.member.turn()
         self.sent_bytes = self.session.transport.counters["bytes_out"] - before
         self.check()
+
+    def _with_token(self, note: bytes, came: Came) -> bytes:
+        """With the token that a question, or the answer to a challenge, needs."""
+        if TOKEN.encode() not in note:
+            return note
+        token = self.session.door._own(came)
+        for what in (*control.TELLING, *control.CHANGING):
+            if f'"{what}"'.encode() in note:
+                period = came.now_ns // control.TOKEN_PERIOD_NS
+                token = self.responder._token(what, NUMBER, HERE, period)
+        return note.replace(TOKEN.encode(), token.encode())
 
     def check(self) -> None:
         """What it remembers is bounded, and so is what one note makes it send."""
@@ -253,15 +279,20 @@ class Victim:
             assert len(session.keys.list()) <= KEYS_MAX
 
 
-def gather(note: bytes, parts: dict[tuple[Source, int], dict[int, str]]) -> None:
+def hearing() -> _Hearing:
+    """Somebody who has asked."""
+    return _Hearing("n", str.encode)
+
+
+def gather(note: bytes, heard: _Hearing) -> None:
     """Let an asker have a note as an answer."""
     try:
-        found = _gather(note, "n", Source(member_id("b"), 1), parts)
+        found = heard.on_note(note, Source(member_id("b"), 1))
     except RemoteProtocolError:
         return
     finally:
-        assert len(parts) <= 4 * MEMBERS_MAX
-    if found is not None:
+        assert len(heard._parts) <= 4 * MEMBERS_MAX
+    if isinstance(found, Answer):
         assert isinstance(found.name, str)
         assert len(found.members) <= MEMBERS_MAX
 
@@ -276,6 +307,8 @@ def drawn_answer(draw: Draw) -> list[bytes]:
     if draw.randrange(2):
         middle = len(text) // 2
         parts = [part_of_answer(text[:middle], 0, 2), part_of_answer(text[middle:], 1, 2)]
+    if draw.randrange(4) == 0:
+        parts.append({"kind": "again", "id": "n", "token": "0123456789abcdef"})
     if draw.randrange(3) == 0:
         at = draw.randrange(len(parts))
         parts[at] = mutated(parts[at], draw)

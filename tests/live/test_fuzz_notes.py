@@ -19,6 +19,7 @@ from tests.live.notes import (
     drawn_answer,
     gather,
     genuine,
+    hearing,
     hello,
     mutated,
     part_of_answer,
@@ -42,16 +43,16 @@ def test_any_notes_are_taken_or_refused_and_what_is_remembered_is_bounded(
 ) -> None:
     victim = Victim(sealed, complete, named=draw.randrange(2) == 0)
     for _ in range(count):
-        victim.take(*drawn(draw))
+        victim.take(*drawn(draw), proved=draw.randrange(4) > 0)
 
 
 @settings(PATIENT, max_examples=200)
 @given(draw=DRAWS, count=st.integers(1, 5))
 def test_any_answers_are_gathered_or_refused(draw: random.Random, count: int) -> None:
-    parts: dict[tuple[Source, int], dict[int, str]] = {}
+    heard = hearing()
     for _ in range(count):
         for note in drawn_answer(draw):
-            gather(note, parts)
+            gather(note, heard)
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -94,10 +95,10 @@ def test_notes_nested_as_deep_as_can_be_read_are_refused(opening: str, closing: 
         nested = opening * depth + "1" + closing * depth
         for note in (nested, f'{{"kind":"ask","what":{nested},"id":"n"}}'):
             victim.take(note.encode(), B)
-        gather(nested.encode(), {})
-        gather(json.dumps(part_of_answer(nested)).encode(), {})
+        gather(nested.encode(), hearing())
+        gather(json.dumps(part_of_answer(nested)).encode(), hearing())
         whole = f'{{"ok":true,"why":"","name":"b","members":{nested},"body":{{}}}}'
-        gather(json.dumps(part_of_answer(whole)).encode(), {})
+        gather(json.dumps(part_of_answer(whole)).encode(), hearing())
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,14 @@ def test_notes_nested_as_deep_as_can_be_read_are_refused(opening: str, closing: 
 )
 def test_ports_that_are_no_numbers_are_refused(port: str) -> None:
     whole = f'{{"ok":true,"why":"","name":"b","members":[["a","h",{port}]],"body":{{}}}}'
-    gather(json.dumps(part_of_answer(whole)).encode(), {})
+    gather(json.dumps(part_of_answer(whole)).encode(), hearing())
 
 
 @settings(PATIENT)
 @given(note=st.binary(max_size=300), complete=st.booleans())
 def test_any_bytes_are_taken_or_refused(note: bytes, complete: bool) -> None:
     Victim(sealed=False, complete=complete).take(note, B)
-    gather(note, {})
+    gather(note, hearing())
 
 
 def test_the_genuine_notes_are_not_refused() -> None:

@@ -244,15 +244,18 @@ class Opener:
         keys: Keyring | Unsealed,
         window_size: int = WINDOW_SIZE,
         sources_max: int = SOURCES_MAX,
+        proving: bool = False,
         newcomers: Newcomers | None = None,
     ) -> None:
-        """Without `newcomers`, a key is derived for every source that somebody may make up."""
+        """With `proving`, lives of senders count for good only once they are proved. Without
+        `newcomers`, a key is derived for every source that somebody may make up.
+        """
         require_keys(keys)
         _require_id(group_id, "group id")
         self._group = group_id
         self._ring = keys if isinstance(keys, Keyring) else None
         self._ring_version = 0
-        self._guard = ReplayGuard(sources_max, window_size)
+        self._guard = ReplayGuard(sources_max, window_size, proving)
         self._newcomers: Final = newcomers
         # INV-CACHE: the first bytes of datagrams of those lives that the guard knows, and what is
         # known of datagrams that begin so under the keys of now. A life under the keys of now has
@@ -315,11 +318,16 @@ class Opener:
                 frames = _decrypt(found.cipher, datagram)
             except InvalidTag:
                 return self._refuse(TAG)
-        self._guard.commit(header.source, header.packet)
-        if known is None:
+        lasts = self._guard.commit(header.source, header.packet)
+        # In a group without a secret anybody can make up lives, and to know one saves little.
+        if known is None and (lasts or ring is not None):
             self._remember(datagram[:SOURCE_BYTES], found)
         self.opened += 1
         return Opened(header, frames)
+
+    def prove(self, source: Source, packet: int) -> bool:
+        """Count a life that answered a challenge in this packet; see `ReplayGuard.prove`."""
+        return self._guard.prove(source, packet)
 
     def authentic(self, datagram: bytes) -> bool:
         """Whether a datagram that was refused as a replay has the right tag; it is counted already.
