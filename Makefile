@@ -101,6 +101,10 @@ bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zm
 bench-loss: setup ## semcast and pyzmq under loss, and with 2 to 16 receivers; needs root; LOSS="--runs 5"
 	@$(BIN)/python -m bench.loss $(LOSS)
 
+.PHONY: bench-flood
+bench-flood: setup ## A sealed group under floods from without, beside a process that only burns time; FLOOD="--rounds 3"
+	@$(BIN)/python -m bench.flood $(FLOOD)
+
 .PHONY: bench-spark
 bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
 	@$(BIN)/python -m bench.spark $(SPARK)
@@ -119,9 +123,10 @@ soak: setup ## Live groups with slow members and restarts, journals checked, for
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
 
 .PHONY: fuzz
-fuzz: setup ## Fuzz the decoder, guided by coverage, for FUZZ_SECONDS (60)
+fuzz: setup ## Fuzz the decoder, then notes, guided by coverage, for FUZZ_SECONDS (60) each
 	@$(PIP) install -c constraints.txt atheris
 	@$(PURE) $(BIN)/python tests/fuzz_wire.py -max_total_time=$${FUZZ_SECONDS:-60}
+	@$(PURE) $(BIN)/python -m tests.fuzz_notes -max_total_time=$${FUZZ_SECONDS:-60}
 
 .PHONY: docs
 docs: setup ## Build the documentation into docs/_build/html

@@ -34,6 +34,8 @@ def secrets(tmp_path: Path) -> tuple[str, str]:
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text(f"{SECRET}\n")
     new.write_text(f"{NEW}\n")
+    for path in (old, new):
+        path.chmod(0o600)
     return str(old), str(new)
 
 
@@ -105,7 +107,7 @@ def test_a_member_that_does_not_answer_changes_the_exit_code(
     secrets: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with joined(["a", "b"]) as group:
-        group["b"]._engine.session.handlers.clear()
+        group["b"]._engine.session.handlers.pop("ask")
         where = [*reach(group, secrets[0]), "--timeout", "1.5"]
         found = told(capsys, "members", *where, code=1)
         assert found["not_answering"] == ["b"]
@@ -439,6 +441,7 @@ def test_a_file_and_the_environment_give_what_options_do_not(
 ) -> None:
     settings = tmp_path / "group.toml"
     settings.write_text('interface = "lo"\nsecret = "of another group........."\n')
+    settings.chmod(0o600)
     monkeypatch.setenv("SEMCAST_SECRET", SECRET)
     name = group["a"].config.group
     where = [name, "--config", str(settings), "--timeout", str(DEADLINE_S)]
@@ -446,6 +449,7 @@ def test_a_file_and_the_environment_give_what_options_do_not(
     monkeypatch.delenv("SEMCAST_SECRET")
     monkeypatch.setenv("SEMCAST_SECRET_FILE", str(tmp_path / "secret"))
     (tmp_path / "secret").write_text(SECRET)
+    (tmp_path / "secret").chmod(0o600)
     assert len(told(capsys, "members", *where)["members"]) == 2
 
 

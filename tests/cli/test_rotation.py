@@ -23,6 +23,7 @@ class Rotation:
         self._secrets = {"1": folder / "old", "2": folder / "new"}
         for path, secret in zip(self._secrets.values(), (SECRET, NEW), strict=True):
             path.write_text(secret)
+            path.chmod(0o600)
 
     def command(self, step: str, key_id: str, sealed_with: str, *more: str) -> int:
         """One step of the rotation, at every member; the exit code."""

@@ -1,7 +1,6 @@
 """Questions to a running group: everybody answers or is named; only the secret is heard."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
@@ -18,11 +17,12 @@ from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError
 from semcast.ids import Source
 from semcast.live import control
 from semcast.live.address import Address
+from semcast.live.askers import ASKERS, asker_ids
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
-from semcast.live.control import Answers, Asker, Responder, _gather
+from semcast.live.control import Answers, Asker, Responder, _Hearing
+from semcast.live.door import NOTHING, Came
 from semcast.live.session import Session
-from semcast.wire.note import encode_note
 
 NAMES = ["a", "b", "c"]
 HERE = ("127.0.0.1", 1)
@@ -82,9 +82,10 @@ def test_many_askers_leave_room_for_members(group: dict[str, Group]) -> None:
     """Replay protection remembers who asked; however often, that is no more than a few hundred."""
     drawn = set()
     with asker(name_of(group)) as one:
-        for _ in range(3 * control._ASKERS):
+        for _ in range(3 * ASKERS):
             drawn.add(one._sealer()._source.sender)
-    assert len(drawn) <= control._ASKERS
+    assert drawn <= asker_ids()
+    assert len(asker_ids()) == ASKERS
 
 
 @pytest.mark.parametrize("changed", [{"secret": "not the secret of the group"}, {"key_id": 7}])
@@ -93,20 +94,6 @@ def test_without_the_right_secret_there_is_no_answer(
 ) -> None:
     with asker(name_of(group), **changed) as one, pytest.raises(NoAnswerError, match="secret"):
         one.ask("members", 0.3)
-
-
-def test_a_recorded_question_is_not_answered_again(group: dict[str, Group]) -> None:
-    with asker(name_of(group)) as one:
-        question = {"kind": "ask", "what": "keys", "id": "n"}
-        datagram = one._sealer().seal(encode_note(json.dumps(question).encode()))
-        before = {name: member.stats()["refused_seen"] for name, member in group.items()}
-        for _ in range(3):
-            one._send(datagram)
-        wait_until(
-            lambda: all(m.stats()["refused_seen"] >= before[n] + 2 for n, m in group.items())
-        )
-        answered = [answer.name for answer in one._listen("n", {}, time.monotonic() + 1.0)]
-    assert sorted(answered) == NAMES
 
 
 def test_a_group_that_is_not_there_does_not_answer() -> None:
@@ -234,14 +221,20 @@ class Overheard:
 
     def __init__(self, session: Session) -> None:
         self.handlers: dict[str, Any] = {}
-        self.sent: list[tuple[Any, Address | None]] = []
+        self.sent: list[tuple[Any, Address]] = []
+        self.again: list[dict[str, Any]] = []
+        self.here = HERE
         self._session = session
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
-    def send_note(self, note: Any, to: Address | None) -> None:
+    def send_note(self, note: Any, to: Address) -> None:
         self.sent.append((note, to))
+
+    def answer(self, note: Any, came: Came) -> None:
+        assert came.address == self.here
+        self.again.append(note)
 
 
 def overheard(group: dict[str, Group]) -> tuple[Overheard, Responder]:
@@ -249,21 +242,42 @@ def overheard(group: dict[str, Group]) -> tuple[Overheard, Responder]:
     return session, Responder(session, dict, list)  # type: ignore[arg-type]
 
 
+def came(now_ns: int = 0) -> Came:
+    return Came(Source(1, 1), HERE, 1, 100, now_ns)
+
+
+def ask(
+    session: Overheard, responder: Responder, said: dict[str, Any], now_ns: int = 0
+) -> dict[str, Any]:
+    """Ask, and ask again with the token that comes back; returns what was asked the second time."""
+    responder.on_ask(said | {"token": NOTHING}, came(now_ns))
+    again = said | {"token": session.again[-1]["token"]}
+    responder.on_ask(again, came(now_ns))
+    return again
+
+
 @given(
     st.dictionaries(
-        st.sampled_from(["what", "id", "key_id", "secret"]),
+        st.sampled_from(["what", "id", "key_id", "secret", "token"]),
         st.none() | st.booleans() | st.integers() | st.text(max_size=40) | st.lists(st.none()),
     )
 )
-def test_any_question_is_answered_to_where_it_came_from_or_refused(
+def test_any_question_gets_a_token_to_where_it_came_from_or_is_refused(
     group: dict[str, Group], said: dict[str, Any]
 ) -> None:
     session, responder = overheard(group)
     with suppress(RemoteProtocolError):
-        responder.on_ask({"what": "keys", "id": "n"} | said, Source(1, 1), HERE)
-        assert [to for _, to in session.sent] == [HERE]
-        return
+        responder.on_ask({"what": "keys", "id": "n", "token": NOTHING} | said, came())
+        assert [note["kind"] for note in session.again] == ["again"]
     assert session.sent == []
+
+
+def test_a_question_with_its_token_is_answered_to_where_it_came_from(
+    group: dict[str, Group],
+) -> None:
+    session, responder = overheard(group)
+    ask(session, responder, {"what": "keys", "id": "n"})
+    assert [to for _, to in session.sent] == [HERE]
 
 
 def test_no_more_answers_a_second_than_the_bound(
@@ -272,9 +286,62 @@ def test_no_more_answers_a_second_than_the_bound(
     session, responder = overheard(group)
     monkeypatch.setattr(responder, "_second", 5)
     monkeypatch.setattr("semcast.live.control.time", SimpleNamespace(monotonic=lambda: 5.5))
+    asked = ask(session, responder, {"what": "keys", "id": "x"})
     for _ in range(2 * control.ANSWERS_PER_S_MAX):
-        responder.on_ask({"what": "keys", "id": "x"}, Source(1, 1), HERE)
-    assert len(session.sent) == control.ANSWERS_PER_S_MAX
+        responder.on_ask(asked, came())
+    assert len(session.sent) + len(session.again) == control.ANSWERS_PER_S_MAX
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [*control.TELLING, *control.CHANGING])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"said": {"id": "another"}},
+        {"said": {"what": "another"}},
+        {"address": ("127.0.0.1", 2)},
+        {"address": ("127.0.0.2", 1)},
+        {"now_ns": 2 * control.TOKEN_PERIOD_NS},
+        {"process": "another"},
+    ],
+    ids=["question", "kind", "port", "host", "later", "process"],
+)
+def test_a_token_is_for_one_question_from_one_address_at_one_time_to_one_process(
+    group: dict[str, Group], what: str, other: dict[str, Any]
+) -> None:
+    """Whatever of that is not so, nothing is answered but another token, and nothing changes."""
+    session, responder = overheard(group)
+    said = {"what": what, "id": "n", "key_id": 7, "secret": OTHER.hex()}
+    responder.on_ask(said | {"token": NOTHING}, came())
+    again = said | {"token": session.again[-1]["token"]} | other.get("said", {})
+    if again["what"] == "another":
+        again["what"] = "keys" if what != "keys" else "use"
+    if "process" in other:
+        session._session = group["b"]._engine.session
+    session.again.clear()
+    before = group["a"].keys(), group["b"].keys()
+    session.here = other.get("address", HERE)
+    responder.on_ask(again, Came(Source(1, 1), session.here, 1, 100, other.get("now_ns", 0)))
+    assert [note["kind"] for note in session.again] == ["again"]
+    assert session.sent == []
+    assert (group["a"].keys(), group["b"].keys()) == before
+
+
+def test_a_change_that_somebody_repeats_later_is_not_made_again(group: dict[str, Group]) -> None:
+    """While its token is good, however many changes came meanwhile; afterwards it has none."""
+    session, responder = overheard(group)
+    ring = group["a"]._engine.session.keys
+    install = {"what": "install", "id": "one", "key_id": 7, "secret": OTHER.hex()}
+    recorded = ask(session, responder, install)
+    ask(session, responder, {"what": "remove", "id": "two", "key_id": 7})
+    for number in range(2 * control.CHANGES_MAX):
+        ask(session, responder, {"what": "remove", "id": f"{number}", "key_id": 9})
+    assert "ask again later" in told(session)[-1]["why"]
+    for period in range(5):
+        responder.on_ask(recorded, came(period * control.TOKEN_PERIOD_NS))
+        assert 7 not in ring  # type: ignore[operator]
 
 
 def told(session: Overheard) -> list[dict[str, Any]]:
@@ -286,20 +353,21 @@ def test_a_change_that_is_asked_for_again_is_answered_as_before(group: dict[str,
     """The first answer may have been lost: it was this question that changed something."""
     session, responder = overheard(group)
     install = {"what": "install", "id": "one", "key_id": 7, "secret": OTHER.hex()}
-    for said in (install, install, install | {"id": "two"}):
-        responder.on_ask(said, Source(1, 1), HERE)
     try:
+        for said in (install, install, install | {"id": "two"}):
+            ask(session, responder, said)
         assert [answer["body"]["changed"] for answer in told(session)] == [True, True, False]
     finally:
-        responder.on_ask({"what": "remove", "id": "three", "key_id": 7}, Source(1, 1), HERE)
+        ask(session, responder, {"what": "remove", "id": "three", "key_id": 7})
 
 
 def test_few_changes_are_remembered(group: dict[str, Group]) -> None:
+    """And they are forgotten only when no token for them is good any more."""
     session, responder = overheard(group)
-    for number in range(2 * control.CHANGES_MAX):
+    for number in range(3 * control.CHANGES_MAX):
         said = {"what": "remove", "id": f"{number}", "key_id": 9}
-        responder.on_ask(said, Source(1, 1), HERE)
-    assert session.sent
+        ask(session, responder, said, number * control.TOKEN_PERIOD_NS)
+    assert all(answer["ok"] for answer in told(session))
     assert len(responder._changes) == control.CHANGES_MAX
 
 
@@ -319,10 +387,12 @@ def test_any_answer_makes_sense_or_is_refused(part: Any, parts: Any, text: Any, 
         {"kind": "answer", "id": "n", "part": part, "parts": parts, "text": text},
         {"kind": "answer", "id": "n", "part": 0, "parts": 1, "text": body},
         {"kind": "answer", "id": "n", "part": 0, "parts": 1, "text": json.dumps(text)},
+        {"kind": "again", "id": "n", "token": text},
         part,
     ]
     for note in notes:
         try:
-            assert _gather(json.dumps(note).encode(), "n", Source(1, 1), {}) is None
+            hearing = _Hearing("n", str.encode)
+            assert hearing.on_note(json.dumps(note).encode(), Source(1, 1)) is None
         except RemoteProtocolError:
             continue

@@ -180,3 +180,45 @@ def test_a_refusal_says_why_with_numbers(
     assert type(error) is ReplayError
     with pytest.raises(ReplayError, match=text):
         raise error
+
+
+# -- lives that have to be proved ------------------------------------------------------------------
+
+
+def test_what_is_not_proved_displaces_nothing_that_is() -> None:
+    """Neither a later life nor an earlier one; and of two that are not, either may come."""
+    guard = ReplayGuard(proving=True)
+    for life in (5, 9, 3, 9):
+        assert guard.verdict(Source(1, life), 1) == FRESH
+        assert not guard.commit(Source(1, life), 1)
+        assert guard.verdict(Source(1, life), 1) == SEEN
+    assert guard.prove(Source(1, 5), 7)
+    guard.commit(Source(1, 9), 2)
+    assert guard.verdict(Source(1, 5), 8) == FRESH
+    assert guard.commit(Source(1, 5), 8)
+    assert guard.verdict(Source(1, 4), 1) == OLD_INCARNATION
+    assert not guard.prove(Source(1, 4), 1)
+    assert not guard.prove(Source(1, 5), 9)
+    assert guard.prove(Source(1, 9), 3)
+    assert guard.verdict(Source(1, 5), 9) == OLD_INCARNATION
+
+
+def test_nothing_from_before_the_proof_is_fresh() -> None:
+    guard = ReplayGuard(proving=True)
+    guard.commit(Source(1, 5), 40)
+    guard.commit(Source(1, 5), 37)
+    assert guard.prove(Source(1, 5), 37)
+    verdicts = {packet: guard.verdict(Source(1, 5), packet) for packet in range(1, 50)}
+    assert {one for packet, one in verdicts.items() if packet <= 37} == {TOO_OLD}
+    assert [packet for packet, one in verdicts.items() if one == SEEN] == [40]
+    assert str(guard.refusal(TOO_OLD, Source(1, 5), 3)).endswith("it may have been recorded before")
+
+
+def test_those_who_prove_nothing_take_no_room_from_those_who_do() -> None:
+    guard = ReplayGuard(sources_max=3, proving=True)
+    for sender in range(100):
+        assert guard.verdict(Source(sender, 1), 1) == FRESH
+        guard.commit(Source(sender, 1), 1)
+    assert len(guard._guests) == 3
+    assert [guard.prove(Source(sender, 1), 1) for sender in range(5)] == [True] * 3 + [False] * 2
+    assert guard.verdict(Source(0, 1), 1) == TOO_OLD

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from semcast.errors import ConfigError, GroupClosedError, InputError
+from semcast.errors import ConfigError, GroupClosedError
 
 if TYPE_CHECKING:
     from semcast.live.blocking import Group
@@ -31,7 +31,6 @@ log: Final = logging.getLogger("semcast")
 
 SOME_DID_NOT: Final = 1
 TERMINATED: Final = 143  # 128 + SIGTERM, as shells report it
-_SECRET_BYTES_MAX: Final = 4096
 _LONG_S: Final = 2.0
 
 GroupArgument = Annotated[str, typer.Argument(help="The group's name.", show_default=False)]
@@ -219,19 +218,10 @@ def group_command(
 
 
 def read_secret(path: Path) -> str:
-    """The secret in a file, without the end of its line."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(_SECRET_BYTES_MAX + 1).decode().strip()
-    except OSError as error:
-        raise InputError(f"cannot read the secret from {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"the secret in {path} is not text; `semcast keys new` makes one"
-        ) from None
-    if not text:
-        raise InputError(f"{path} is empty; put the secret there: semcast keys new > {path}")
-    return text
+    """The secret in a file, with a warning if others can read it."""
+    from semcast.live import secret_file
+
+    return secret_file.read_secret(path)
 
 
 @contextmanager

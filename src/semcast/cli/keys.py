@@ -23,25 +23,39 @@ KeyIdArgument = Annotated[
 NewSecretOption = Annotated[
     Path | None, typer.Option("--new-secret-file", help="A file with the new secret.")
 ]
+NewFileArgument = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="Where to write it; without, it is printed.")
+]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Even if some members are not ready or do not answer.")
 ]
 
 
-def new(as_json: JsonOption = False) -> int:
+def new(file: NewFileArgument = None, as_json: JsonOption = False) -> int:
     """Make a secret: 32 random bytes as text. Give it to every member, and to nobody else.
 
+    With FILE it is written there, for its owner alone to read, and only its fingerprint is shown.
+
     \b
-    Example:
-      (umask 077; semcast keys new > secret.txt)
+    Examples:
+      semcast keys new secret.txt
+      export SEMCAST_SECRET=$(semcast keys new)
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     import secrets
 
+    from semcast.live.secret_file import write_secret
     from semcast.wire.keys import Secret
 
     text = secrets.token_urlsafe(32)
-    if as_json:
-        print_json({"secret": text, "fingerprint": Secret(text.encode()).fingerprint})
+    fingerprint = Secret(text.encode()).fingerprint
+    if file is not None:
+        write_secret(file, text)
+        if as_json:
+            print_json({"file": str(file), "fingerprint": fingerprint})
+        else:
+            print_words(f"{file} has a new secret, which only you can read ({fingerprint}).")
+    elif as_json:
+        print_json({"secret": text, "fingerprint": fingerprint})
     else:
         print(text)
     return 0
@@ -149,7 +163,7 @@ def _new_secret(path: Path | None) -> bytes:
     from semcast.wire.keys import Secret
 
     if path is None:
-        raise InputError("no --new-secret-file; make one with: semcast keys new > new.txt")
+        raise InputError("no --new-secret-file; make one with: semcast keys new new.txt")
     material = read_secret(path).encode()
     Secret(material)  # raises if it is too short
     return material

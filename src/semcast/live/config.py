@@ -19,6 +19,7 @@ from typing import Any, Final, Unpack
 
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Overrides
+from semcast.live.secret_file import warn_if_others_read
 from semcast.live.trees import Tree, as_tree, check_tree, numbered_ring, numbered_tree
 from semcast.protocol.config import MS, MemberConfig
 from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305
@@ -317,6 +318,8 @@ def from_environment(
             found |= tomllib.loads(Path(path).read_text())
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"SEMCAST_CONFIG={path} cannot be read: {error}") from None
+        if "secret" in found:
+            warn_if_others_read(Path(path))
     for one in fields(GroupConfig):
         text = environment.get(ENVIRONMENT_PREFIX + one.name.upper())
         if text is not None:

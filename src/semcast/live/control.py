@@ -4,10 +4,18 @@ An `Asker` has the group's secret and sends notes under its seal; every member h
 that answers to where the question came from. Questions tell (`members`, `stats`, `keys`) or change
 the keys (`install`, `use`, `remove`, which may be repeated without harm). Datagrams get lost, so
 the asker repeats its question until everybody whom the answers name has answered, or its time is
-up; then it says who has not. Replayed questions do not get past the seal.
+up; then it says who has not.
+
+A question may be a recording, and where it seems to come from there may be nobody who asked. So
+each member first answers with a token of its own for that question and that address, in fewer bytes
+than it was asked with; whoever asks again with that token, within some seconds, gets an answer.
+
+    asker ── {"kind": "ask", "what": …, "id": n, "token": NOTHING} ──────────► everybody
+    asker ◄─ {"kind": "again", "id": n, "token": t} ────────────────────────── a
+    asker ── {"kind": "ask", "what": …, "id": n, "token": t, …} ─────────────► a
+    asker ◄─ {"kind": "answer", "id": n, "part": …, "parts": …, "text": …} ─── a
 """
 
-import hashlib
 import json
 import random
 import secrets
@@ -27,8 +35,10 @@ from semcast.errors import (
 )
 from semcast.ids import ID_MAX, Source
 from semcast.live.address import Address, family_of
+from semcast.live.askers import ASKERS, asker_id
 from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
 from semcast.live.datagrams import Opened, Transport
+from semcast.live.door import NOTHING, Came, is_token
 from semcast.live.health import MemberView
 from semcast.live.joining import resolve, transport_settings
 from semcast.live.multicast import MulticastTransport, group_of, interface_of, send_through
@@ -43,20 +53,25 @@ from semcast.wire.seal import Opener, Sealer
 
 TELLING: Final = ("members", "stats", "keys")
 CHANGING: Final = ("install", "use", "remove")
+# The kinds of notes that an asker listens to.
+ANSWERING: Final = ("again", "answer")
 ANSWER_CHARACTERS_MAX: Final = 1 << 18
 PARTS_MAX: Final = 1 << 10
 ANSWERS_PER_S_MAX: Final = 200
 VIEWS_MAX: Final = 256
 # Changes whose answers a member remembers, to give them again.
 CHANGES_MAX: Final = 64
+# A token is good in the period in which it was made, and in the next.
+TOKEN_PERIOD_NS: Final = 10_000_000_000
 _ID_CHARACTERS_MAX: Final = 32
 # What surrounds a part of an answer in its datagram: IPv6 and UDP, seal, frame, names in JSON.
 _AROUND_BYTES: Final = 48 + 64 + 4 + 128
-# Askers have names of their own, few enough to leave room for members where replays are watched
-# for. Two that draw the same at one moment disturb each other until the next draw.
-_ASKERS: Final = 256
 _REPEAT_S: Final = 0.25
 _SAY_WHOM: Final = "say whom to ask: --peers host:port of some members"
+# What reading JSON of somebody else's making may raise.
+_NONSENSE: Final = (
+    KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 
 
 # -- a member's part -------------------------------------------------------------------------------
@@ -76,23 +91,41 @@ class Responder:
         self._views: Final = views
         self._second = 0
         self._answers = 0
-        # By a question's number, what was answered when it first came: a change is made once, and
-        # a question is repeated when an answer was lost, or late.
-        self._changes: Final[dict[str, dict[str, Any]]] = {}
+        # INV-ONCE: by a question's number, when it first came and what was answered, for at least
+        # as long as a token for it is good. So a change is made once, also if an answer was lost
+        # and the question is repeated, and also if somebody else repeats it.
+        self._changes: Final[dict[str, tuple[int, dict[str, Any]]]] = {}
         session.handlers["ask"] = self.on_ask
 
-    def on_ask(self, said: Mapping[str, Any], _: Source, address: Address) -> None:
+    def on_ask(self, said: Mapping[str, Any], came: Came) -> None:
         """Somebody asks; RemoteProtocolError if it makes no sense."""
-        what, number = said.get("what"), said.get("id")
+        what, number, token = said.get("what"), said.get("id"), said.get("token")
         if what not in (*TELLING, *CHANGING):
             raise RemoteProtocolError(f"asked for {str(what)[:32]!r}, which nobody can tell")
         if not isinstance(number, str) or not 0 < len(number) <= _ID_CHARACTERS_MAX:
             raise RemoteProtocolError("asked without a number for the answer")
+        if not is_token(token):
+            raise RemoteProtocolError("asked without a token")
         if not self._may_answer():
             return
-        answer = self._answer(what, said) if what in TELLING else self._once(number, what, said)
+        period = came.now_ns // TOKEN_PERIOD_NS
+        good = [self._token(what, number, came.address, one) for one in (period, period - 1)]
+        if number in self._changes:
+            # From now on it has to be remembered for as long as the token that it may get.
+            self._changes[number] = (came.now_ns, self._changes.pop(number)[1])
+        if token not in good:
+            self._session.answer({"kind": "again", "id": number, "token": good[0]}, came)
+            return
+        if what in TELLING:
+            answer = self._answer(what, said)
+        else:
+            answer = self._once(number, what, said, came.now_ns)
         answer = answer | {"name": self._session.config.name, "members": self._members()}
-        self._send(json.dumps(answer, separators=(",", ":")), number, address)
+        self._send(json.dumps(answer, separators=(",", ":")), number, came.address)
+
+    def _token(self, what: str, number: str, address: Address, period: int) -> str:
+        """What only somebody at that address can know who has just asked this."""
+        return self._session.door.token("ask", what, number, *address, period)
 
     def _answer(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -101,15 +134,22 @@ class Responder:
             return {"ok": False, "why": str(error), "body": {}}
         return {"ok": True, "why": "", "body": body}
 
-    def _once(self, number: str, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
-        if number not in self._changes:
-            self._changes[number] = self._answer(what, said)
-            if len(self._changes) > CHANGES_MAX:
-                del self._changes[next(iter(self._changes))]
-        return self._changes[number]
+    def _once(self, number: str, what: str, said: Mapping[str, Any], now_ns: int) -> dict[str, Any]:
+        if number in self._changes:
+            return self._changes[number][1]
+        if len(self._changes) >= CHANGES_MAX:
+            oldest = next(iter(self._changes))
+            if now_ns - self._changes[oldest][0] < 2 * TOKEN_PERIOD_NS:
+                limit_s = 2 * TOKEN_PERIOD_NS // 1_000_000_000
+                why = f"more than {CHANGES_MAX} changes in {limit_s} s; ask again later"
+                return {"ok": False, "why": why, "body": {}}
+            del self._changes[oldest]
+        answer = self._answer(what, said)
+        self._changes[number] = (now_ns, answer)
+        return answer
 
     def _may_answer(self) -> bool:
-        """No more than so many a second: answers are larger than questions."""
+        """No more than so many a second: they cost time."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._answers = second, 0
@@ -231,15 +271,14 @@ class Asker:
     def ask(self, what: str, timeout_s: float = 3.0, **more: object) -> Answers:
         """Everybody's answers; NoAnswerError if there is none at all."""
         number = secrets.token_hex(8)
-        question = {"kind": "ask", "what": what, "id": number, **more}
-        note = encode_note(json.dumps(question, separators=(",", ":")).encode())
+        first = {"kind": "ask", "what": what, "id": number, "token": NOTHING}
         until_s = time.monotonic() + timeout_s
         answers, expected = Answers(), set[str]()
-        parts: dict[tuple[Source, int], dict[int, str]] = {}
+        hearing = _Hearing(number, lambda token: self._sealed(first | more | {"token": token}))
         while time.monotonic() < until_s:
-            self._send(self._sealer().seal(note))
+            self._send(self._sealed(first))
             round_ends_s = min(until_s, time.monotonic() + _REPEAT_S)
-            for answer in self._listen(number, parts, round_ends_s):
+            for answer in self._listen(hearing, round_ends_s):
                 answers.by_name[answer.name] = answer
                 for name, host, port in answer.members:
                     expected.add(name)
@@ -252,10 +291,13 @@ class Asker:
         answers.missing = tuple(sorted(expected - answers.by_name.keys()))
         return answers
 
+    def _sealed(self, question: Mapping[str, object]) -> bytes:
+        note = encode_note(json.dumps(question, separators=(",", ":")).encode())
+        return self._sealer().seal(note)
+
     def _sealer(self) -> Sealer:
-        label = f"semcast asker {self._draw.randrange(_ASKERS)}".encode()
-        sender = int.from_bytes(hashlib.sha256(label).digest()[:8], "little") & ID_MAX
-        me = Source(sender, time.time_ns())
+        """Of a life of its own for every datagram: a number that is drawn, not counted."""
+        me = Source(asker_id(self._draw.randrange(ASKERS)), secrets.randbelow(ID_MAX))
         return Sealer(self._group, me, self._keys, SUITES[self._config.suite])
 
     def _send(self, datagram: bytes) -> None:
@@ -268,21 +310,21 @@ class Asker:
         """With multicast, only those whom a user named are asked by themselves as well."""
         return list(self._seeds) if self._config.peers else []
 
-    def _listen(
-        self, number: str, parts: dict[tuple[Source, int], dict[int, str]], until_s: float
-    ) -> Iterator[Answer]:
+    def _listen(self, hearing: "_Hearing", until_s: float) -> Iterator[Answer]:
         while (left_s := until_s - time.monotonic()) > 0:
             select.select(self._transport.filenos(), [], [], left_s)
-            for datagram, _ in self._transport.receive():
+            for datagram, address in self._transport.receive():
                 try:
                     opened = self._opener.open(datagram)
-                    if is_note(opened.frames):
-                        source = opened.header.source
-                        answer = _gather(decode_note(opened.frames), number, source, parts)
-                        if answer is not None:
-                            yield answer
+                    if not is_note(opened.frames):
+                        continue
+                    heard = hearing.on_note(decode_note(opened.frames), opened.header.source)
                 except RemoteProtocolError:
                     continue  # somebody else's, or altered: as if it had been lost
+                if isinstance(heard, Answer):
+                    yield heard
+                elif heard is not None:
+                    self._transport.send(address, [heard])
 
     def _nobody(self, timeout_s: float) -> str:
         refusals = self._opener.refused
@@ -315,31 +357,51 @@ class Asker:
         self.close()
 
 
-def _gather(
-    note: bytes, number: str, source: Source, parts: dict[tuple[Source, int], dict[int, str]]
-) -> Answer | None:
-    """A part of an answer; the answer, once all of it is there."""
-    try:
-        said = json.loads(note)
-        if said["kind"] != "answer" or said["id"] != number:
-            return None
-        at, count, text = said["part"], said["parts"], said["text"]
+class _Hearing:
+    """What is heard of one question: tokens to ask again with, and answers in parts."""
+
+    def __init__(self, number: str, ask_again: Callable[[str], bytes]) -> None:
+        """`ask_again`: the question with a token, as a datagram."""
+        self._number: Final = number
+        self._ask_again: Final = ask_again
+        self._answered: Final[set[Source]] = set()
+        # Answers to two repetitions of a question may differ in length: they are kept apart.
+        self._parts: Final[dict[tuple[Source, int], dict[int, str]]] = {}
+
+    def on_note(self, note: bytes, source: Source) -> Answer | bytes | None:
+        """An answer, once all its parts are there, or a datagram to send back."""
+        try:
+            said = json.loads(note)
+            if said["kind"] not in ANSWERING or said["id"] != self._number:
+                return None
+            if said["kind"] == "again":
+                return self._on_again(said["token"], source)
+            return self._on_part(said["part"], said["parts"], said["text"], source)
+        except _NONSENSE as error:
+            raise RemoteProtocolError(f"answer that makes no sense: {error!r}") from None
+
+    def _on_again(self, token: object, source: Source) -> bytes | None:
+        if not is_token(token):
+            raise RemoteProtocolError("token that makes no sense")
+        return None if source in self._answered else self._ask_again(token)
+
+    def _on_part(self, at: Any, count: Any, text: Any, source: Source) -> Answer | None:
         if not (type(at) is type(count) is int and 0 <= at < count <= PARTS_MAX):
             raise RemoteProtocolError("part of an answer out of range")
-        # Answers to two repetitions of a question may differ in length: they are kept apart.
-        if (source, count) not in parts and len(parts) >= 4 * MEMBERS_MAX:
+        if (source, count) not in self._parts and len(self._parts) >= 4 * MEMBERS_MAX:
             return None
-        mine = parts.setdefault((source, count), {})
+        mine = self._parts.setdefault((source, count), {})
         mine[at] = str(text)
         if len(mine) < count or sum(map(len, mine.values())) > 2 * ANSWER_CHARACTERS_MAX:
             return None
-        del parts[source, count]
+        del self._parts[source, count]
         found = json.loads("".join(mine[part] for part in range(count)))
         members = [(str(n), str(h), int(p)) for n, h, p in found["members"][:MEMBERS_MAX]]
         ok, why = found["ok"] is True, str(found["why"])
-        return Answer(str(found["name"]), ok, why, dict(found["body"]), members)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RemoteProtocolError(f"answer that makes no sense: {error!r}") from None
+        answer = Answer(str(found["name"]), ok, why, dict(found["body"]), members)
+        if len(self._answered) < MEMBERS_MAX:
+            self._answered.add(source)
+        return answer
 
 
 def _open(settings: TransportSettings, choice: Choice, has_seeds: bool) -> Transport:

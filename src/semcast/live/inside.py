@@ -104,6 +104,7 @@ class Inside:
         found["datagrams_opened"] = session.opener.opened
         found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
         found["refused_notes"] = session.refused_notes
+        found["refused_unproved"] = session.refused_unproved
         found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
         found["path_mtu_bytes"] = session.transport.path_mtu_bytes
         found["multicast_transport"] = int(session.transport.multicast)

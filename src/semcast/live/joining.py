@@ -18,6 +18,7 @@ from semcast.errors import ConfigError, GroupClosedError, TransportError
 from semcast.ids import Source
 from semcast.live.address import Address, address_of
 from semcast.live.config import GroupConfig
+from semcast.live.door import new_life
 from semcast.live.engine import Engine
 from semcast.live.session import Session
 from semcast.live.transport import TransportSettings, open_transport
@@ -50,8 +51,8 @@ def start(
             transport,
             seeds,
             # Later lives have larger numbers; if the clock was set back, others will tell.
-            time.time_ns(),
-            random.Random(secrets.randbits(64)),
+            new_life(time.time_ns(), secrets.randbits(62)),
+            random.Random(secrets.randbits(256)),
             observer,
         )
         transport.ignore_own()
@@ -93,11 +94,23 @@ def incomplete(session: Session) -> GroupClosedError:
     if session.roster.elsewhere:
         return GroupClosedError(_uncounted(session))
     refused = {reason: count for reason, count in session.opener.refused.items() if count}
-    if refused.keys() & {"key", "tag", "suite"}:
+    unproved = session.door.unproved() & set(session.roster.members)
+    if refused.get("unknown", 0) > sum(refused.values()) // 2:
+        hint = (
+            f"; {refused['unknown']} datagrams of unknown senders were more than are looked at: "
+            "does somebody flood this group?"
+        )
+    elif refused.keys() & {"key", "tag", "suite"}:
         hint = "; datagrams came that do not open: do all members have the same secret?"
     elif session.roster.strangers:
         others = ", ".join(session.roster.strangers.values())
         hint = f"; others are here that are not members: {others}"
+    elif unproved:
+        others = ", ".join(sorted(map(session.roster.name_of, unproved)))
+        hint = (
+            f"; hellos of {others} came, but nobody answered from there: do datagrams get through "
+            "to them, or does somebody replay old ones?"
+        )
     elif session.transport.multicast:
         hint = (
             "; `semcast doctor` tells whether multicast reaches this machine; where it does not, "

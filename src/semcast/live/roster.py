@@ -1,10 +1,11 @@
 """The roster: who is in the group, where they are, and when all of them agree on it.
 
-Hellos of others go in, with the address they came from; this member's own hello comes out. When
-every member has been heard of and all name the same members, the group is complete. Membership is
-static here: names from a list, or the first `size` that find each other. Hellos say three more
-things: who left, who was put out, and how the teller is doing. Knows nothing of sockets or time
-but what it is told.
+Hellos of others go in, with the address they came from; this member's own hello comes out. All that
+go in are believed: whether they are fresh, and of lives that are there now, is the door's to find
+out. When every member has been heard of and all name the same members, the group is complete.
+Membership is static here: names from a list, or the first `size` that find each other. Hellos say
+three more things: who left, who was put out, and how the teller is doing. Knows nothing of sockets
+or time but what it is told.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import ID_MAX
@@ -203,11 +204,8 @@ class Roster:
     ) -> list[Address]:
         """A hello of another member. Returns addresses that it names and that are new here."""
         name, digest, members, peers, left, evicted, status = _checked(said, sender)
+        assert sender != self.me
         self._note_elsewhere(name, tuple(members))
-        if sender == self.me:
-            # A former life of this member, or another process of the same name.
-            self.former_incarnation = max(self.former_incarnation, incarnation)
-            return []
         if self.members and sender not in self.members:
             if len(self.strangers) < MEMBERS_MAX:
                 self.strangers[sender] = name
@@ -243,6 +241,12 @@ class Roster:
             self.elsewhere.pop(teller, None)
         elif len(self.elsewhere) < MEMBERS_MAX:
             self.elsewhere[teller] = members
+
+    def moved(self, sender: int, incarnation: int, address: Address) -> None:
+        """That life of a member has shown to be at this address."""
+        peer = self.peers.get(sender)
+        if peer is not None and peer.incarnation == incarnation:
+            peer.address = address
 
     def _learn(self, peers: list[tuple[str, int, int, Address]]) -> list[Address]:
         new = []
@@ -299,7 +303,7 @@ def _checked(
             and len(members) <= _NAMES_MAX
             and len({member_id(one) for one in members if _is_name(one)}) == len(members)
             and all(_is_peer(*peer) for peer in peers)
-            and all(_is_id(a) and _is_id(b) for a, b in [*left, *evicted])
+            and all(is_life(a) and is_life(b) for a, b in [*left, *evicted])
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RemoteProtocolError(f"hello that makes no sense: {error!r}") from None
@@ -339,8 +343,8 @@ def _is_peer(name: object, life: object, first: object, address: tuple[object, o
     host, port = address
     return (
         _is_name(name)
-        and _is_id(life)
-        and _is_id(first)
+        and is_life(life)
+        and is_life(first)
         and isinstance(host, str)
         and _HOST.fullmatch(host) is not None
         and isinstance(port, int)
@@ -348,6 +352,7 @@ def _is_peer(name: object, life: object, first: object, address: tuple[object, o
     )
 
 
-def _is_id(value: object) -> bool:
+def is_life(value: object) -> TypeGuard[int]:
+    """Whether this may be the number of a life, or of a member."""
     # The largest is left free: whoever hears of a former life takes a larger number.
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < ID_MAX

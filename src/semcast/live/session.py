@@ -3,6 +3,9 @@
 A session owns the transport, the seals, the roster and, once the group is complete, the member. It
 only translates: what a member wants is done as the simulated world does it. Whoever calls holds a
 lock; the session starts no thread, reads no clock and never blocks.
+
+Frames and hellos count only from lives that have proved to be there now (`door`); of all others a
+note is at most answered, by one that is no larger.
 """
 
 import json
@@ -10,21 +13,24 @@ import random
 from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
-from semcast.errors import GroupClosedError, RemoteProtocolError, ReplayError
+from semcast.errors import GroupClosedError, RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.address import Address
-from semcast.live.config import SUITES, GroupConfig
+from semcast.live.askers import asker_ids
+from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
 from semcast.live.datagrams import Transport
-from semcast.live.roster import Roster
+from semcast.live.door import KEY_BYTES, Came, Door, later_life
+from semcast.live.roster import Roster, is_life
 from semcast.protocol.member import Member
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, Outgoing
 from semcast.wire.frames import FRAME_HEAD_BYTES
-from semcast.wire.header import HEADER_BYTES, TAG_BYTES
+from semcast.wire.header import HEADER_BYTES, TAG_BYTES, decode_header
 from semcast.wire.keys import Keyring, Unsealed, group_id
 from semcast.wire.limits import IP_UDP_BYTES
+from semcast.wire.newcomers import Newcomers
 from semcast.wire.note import NOTE_BYTES_MAX, decode_note, encode_note, is_note
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.seal import REPLAYS, Opener, Sealer
 
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000
@@ -49,8 +55,8 @@ _AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTE
 # Addresses that hellos are sent to although nobody answered from there yet.
 _SEEDS_MAX: Final = 256
 
-# What a session answers to questions of another kind than hellos.
-Handler = Callable[[Mapping[str, Any], Source, Address], None]
+# What a session does with a note of some kind.
+Handler = Callable[[Mapping[str, Any], Came], None]
 
 
 class Session:
@@ -71,14 +77,23 @@ class Session:
         self.keys: Final[Keyring | Unsealed] = config.keys()
         self.group_id: Final = group_id(config.group)
         self.roster: Final = Roster(config.name, incarnation, config.members, config.size)
-        self.opener: Final = Opener(self.group_id, self.keys)
+        self._newcomers: Final = Newcomers()
+        self.opener: Final = Opener(
+            self.group_id, self.keys, proving=True, newcomers=self._newcomers
+        )
+        self.door: Final = Door(stream.randbytes(KEY_BYTES))
         self.member: Member | None = None
         # Told with every hello; the owner keeps it up to date.
         self.status: dict[str, float] = {}
-        # By their "kind", what to do with notes that are not hellos.
-        self.handlers: Final[dict[str, Handler]] = {}
         # How many callers wait until everybody has what was sent.
         self.drains = 0
+        # By their "kind", what to do with notes. Whoever adds one says what a recording of it does:
+        # see tests/live/test_replays.py.
+        self.handlers: Final[dict[str, Handler]] = {
+            "hello": self._on_hello,
+            "prove": self._on_prove,
+            "old": self._on_old,
+        }
         # Why this member can go on no longer, if so.
         self.ended: Exception | None = None
         # Whether it was put out by others: then what came before may still be taken.
@@ -94,14 +109,17 @@ class Session:
         self._stream: Final = stream
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
+        self._expected: tuple[int, ...] = ()
         self._hello_ns = 0
         self._said_ns = -HELLO_NS
         self._answered_ns = 0
         self._checked_ns = 0
-        # Messages go first: notes that came with them, from whom, and where from.
-        self._notes: list[tuple[bytes, Source, Address]] = []
+        # Messages go first: notes that came with them, and how they came.
+        self._notes: list[tuple[bytes, Came]] = []
         # Datagrams that opened and made no sense; the opener counts those that did not open.
         self.refused_notes = 0
+        # Frames of lives that have not proved to be there.
+        self.refused_unproved = 0
         # Sealed datagrams that found no room, by destination; None is everybody.
         self._unsent: list[tuple[Address | None, list[bytes]]] = []
         self._retry_ns = -1
@@ -114,6 +132,14 @@ class Session:
         self._sealer = Sealer(self.group_id, self.me, self.keys, SUITES[self.config.suite])
         sample = self._sealer.seal(b"")
         self._mine = sample[_SOURCE_FROM:_SOURCE_TO]
+        self._expect()
+
+    def _expect(self) -> None:
+        """Tell the opener whom to expect, as soon as it is known who the members are."""
+        members = self.roster.members
+        if members and members is not self._expected:
+            self._expected = members
+            self._newcomers.expect(asker_ids() | frozenset(members))
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -122,24 +148,26 @@ class Session:
     ) -> int:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
-        opener, mine = self.opener, self._mine
+        opener, mine, proved = self.opener, self._mine, self.door.proved
+        self._newcomers.refill(now_ns)
         for datagram, address in received:
             if datagram[_SOURCE_FROM:_SOURCE_TO] == mine:
                 continue  # our own multicast has come back
-            try:
-                opened = opener.open(datagram)
-            except ReplayError:
-                self._on_replay(datagram, address, now_ns)
+            opened = opener.try_open(datagram)
+            if opened is None:  # the opener has counted it
+                if opener.why in REPLAYS:
+                    self._on_replay(datagram, address, now_ns)
                 continue
-            except RemoteProtocolError:
-                continue  # the opener has counted it
             try:
                 frames, source = opened.frames, opened.header.source
                 if is_note(frames):
-                    self._notes.append((decode_note(frames), source, address))
+                    came = Came(source, address, opened.header.packet, len(datagram), now_ns)
+                    self._notes.append((decode_note(frames), came))
                     if self.member is None or len(self._notes) >= _NOTES_MAX:
                         # It may be what the messages behind it wait for.
                         self._read_notes(now_ns)
+                elif proved.get(source.sender) != source.incarnation:
+                    self.refused_unproved += 1
                 elif self.member is not None and not self.may_take:
                     # To who was put out nobody sends again what it misses: nothing more comes in.
                     self.member.receive(frames, source, now_ns)
@@ -148,17 +176,21 @@ class Session:
         return len(received)
 
     def _on_replay(self, datagram: bytes, address: Address, now_ns: int) -> None:
-        """Answer if it is genuine: whoever forges one names whom to bother as its sender."""
-        if now_ns - self._checked_ns >= CHECK_NS:
-            self._checked_ns = now_ns
-            if self.opener.authentic(datagram):
-                self._answer_old(address, now_ns)
+        """Somebody may not know that another of its name was here, or that its clock was set back
+        since its former life: name both lives, once in a while, if the datagram is genuine.
 
-    def _answer_old(self, address: Address, now_ns: int) -> None:
-        """Somebody may not know that its clock was set back since its former life: say hello."""
-        if now_ns - self._answered_ns > SEEKING_NS:
+        Whoever replays one names whom to bother as its sender, so the answer is no larger.
+        """
+        if now_ns - self._checked_ns < CHECK_NS or now_ns - self._answered_ns <= SEEKING_NS:
+            return
+        self._checked_ns = now_ns
+        header = decode_header(datagram)
+        knows = self.door.proved.get(header.source.sender, -1)
+        if header.source.incarnation < knows and self.opener.authentic(datagram):
             self._answered_ns = now_ns
-            self.transport.send(address, [self._hello()])
+            old = {"kind": "old", "you": int(header.source.incarnation), "knows": knows}
+            came = Came(header.source, address, header.packet, len(datagram), now_ns)
+            self.answer(old, came)
 
     def on_timer(self, now_ns: int) -> None:
         """Whatever is due by now."""
@@ -254,44 +286,110 @@ class Session:
         note = self.roster.hello(self.status, min(room, NOTE_BYTES_MAX))
         return self._sealer.seal(encode_note(note))
 
-    def send_note(self, note: Mapping[str, Any], to: Address | None) -> None:
-        """A note for one address, or for everybody; it may be lost, as any datagram."""
-        frames = encode_note(json.dumps(note, separators=(",", ":")).encode())
-        datagram = self._sealer.seal(frames)
-        if to is None:
-            self.transport.send_all([datagram])
-        else:
-            self.transport.send(to, [datagram])
+    def send_note(self, note: Mapping[str, Any], to: Address) -> None:
+        """A note for somebody who has shown to be there; it may be lost, as any datagram."""
+        self.transport.send(to, [self._sealed(note)])
+
+    def answer(self, note: Mapping[str, Any], came: Came) -> None:
+        """A note to where one came from, where perhaps nobody asked for it: it must not be larger
+        than what came, and there are only so many.
+        """
+        if self.door.may_send(came.now_ns):
+            datagram = self._sealed(note)
+            if len(datagram) <= came.datagram_bytes:
+                self.transport.send(came.address, [datagram])
+
+    def _sealed(self, note: Mapping[str, Any]) -> bytes:
+        return self._sealer.seal(encode_note(json.dumps(note, separators=(",", ":")).encode()))
 
     def _read_notes(self, now_ns: int) -> None:
         notes, self._notes = self._notes, []
-        for note, source, address in notes:
+        for note, came in notes:
             try:
-                self._on_note(note, source, address, now_ns)
+                self._on_note(note, came)
             except RemoteProtocolError:
                 self.refused_notes += 1
         if self.roster.news:
             self._hello_ns = min(self._hello_ns, max(now_ns, self._said_ns + NEWS_NS))
 
-    def _on_note(self, note: bytes, source: Source, address: Address, now_ns: int) -> None:
+    def _on_note(self, note: bytes, came: Came) -> None:
         try:
             said = json.loads(note)
         except (ValueError, RecursionError):
             raise RemoteProtocolError("note that is not JSON") from None
         if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
             raise RemoteProtocolError("note without a kind")
-        if said["kind"] != "hello":
-            handler = self.handlers.get(said["kind"])
-            if handler is not None:
-                handler(said, source, address)
+        handler = self.handlers.get(said["kind"])
+        if handler is not None:
+            handler(said, came)
+
+    def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
+        """Believe it if its sender's life is proved; else have that proved, and the address too."""
+        if came.source.sender == self.roster.me and came.source.incarnation < self.me.incarnation:
+            return  # of a former life of this member; if that were a process, others would tell it
+        if not self.door.is_there(came):
+            challenge = self.door.challenge(came)
+            if challenge is not None:
+                self.answer(challenge, came)
+        if self.door.believes(came):
+            self._believe(said, came)
+        elif not self.roster.members or came.source.sender in self.roster.members:
+            self.door.keep(said, came)
+
+    def _on_prove(self, said: Mapping[str, Any], came: Came) -> None:
+        """Somebody wants to know whether this member is there, or says that it is."""
+        proves, answer = self.door.on_prove(said, came)
+        if answer is not None:
+            self.answer(answer, came)
+        if not proves:
             return
-        new = self.roster.on_hello(said, source.sender, source.incarnation, address, now_ns)
+        if came.source.sender == self.roster.me:
+            # Another process has this name, and is there now.
+            self._was_here(came.source.incarnation, came.now_ns)
+        elif self._let_in(came):
+            kept = self.door.kept(came.source.sender)
+            if kept is not None:
+                self._believe(*kept)
+
+    def _let_in(self, came: Came) -> bool:
+        """A life has proved to be there: whether it counts from here on, and was not known."""
+        sender, life = came.source.sender, came.source.incarnation
+        if self.door.proved.get(sender) != life:
+            wanted = sender in self.roster.members or len(self.door.proved) < MEMBERS_MAX
+            if not wanted or not is_life(life) or not self.opener.prove(came.source, came.packet):
+                return False
+            # It waits for a hello that names it.
+            self.roster.news = True
+        self.door.let_in(came)
+        self.roster.moved(sender, life, came.address)
+        self.transport.peers = self.roster.addresses()
+        return True
+
+    def _on_old(self, said: Mapping[str, Any], came: Came) -> None:
+        """Somebody knows a later life of this member. It names this life, so it is no recording."""
+        knows = said.get("knows")
+        if not is_life(knows) or not is_life(said.get("you")):
+            raise RemoteProtocolError("former life out of range")
+        if said["you"] == self.me.incarnation:
+            self._was_here(knows, came.now_ns)
+
+    def _was_here(self, life: int, now_ns: int) -> None:
+        self.roster.former_incarnation = max(self.roster.former_incarnation, life)
+        self._on_roster(now_ns)
+
+    def _believe(self, said: Mapping[str, Any], came: Came) -> None:
+        """A hello that is fresh, of a life that is there."""
+        source, now_ns = came.source, came.now_ns
+        place = self.door.place_of(source.sender)
+        new = self.roster.on_hello(said, source.sender, source.incarnation, place, now_ns)
         for one in new:
             if len(self._seeds) < _SEEDS_MAX:
                 self._seeds[one] = None
-        if self.roster.gone(source.sender) or self._is_stranger(source):
+        answers = self.roster.gone(source.sender) or self._is_stranger(source)
+        if answers and now_ns - self._answered_ns > SEEKING_NS:
             # It was put out, or never counted, and may not have heard of it.
-            self._answer_old(address, now_ns)
+            self._answered_ns = now_ns
+            self.transport.send(place, [self._hello()])
         self._on_roster(now_ns)
 
     def _is_stranger(self, source: Source) -> bool:
@@ -304,11 +402,16 @@ class Session:
     def _on_roster(self, now_ns: int) -> None:
         """The roster may have changed: begin, let go those that left."""
         roster = self.roster
+        self._expect()
         self.transport.peers = roster.addresses()
         if self.member is None:
             if roster.former_incarnation >= self.me.incarnation:
                 # The clock went back since the former life, or somebody has our name.
-                self._begin(roster.former_incarnation + 1)
+                life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
+                if not is_life(life):
+                    self.end(f"{self.config.name!r} has used up its lives; join by another name")
+                    return
+                self._begin(life)
             if roster.complete:
                 self._complete(now_ns)
             return
@@ -321,7 +424,8 @@ class Session:
         if roster.former_incarnation > self.me.incarnation:
             self.end(
                 f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own",
+                "give each member a name of its own"
+                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
                 may_take=True,
             )
         self._remove_and_restore(now_ns)

@@ -41,6 +41,13 @@ DATAGRAM_BYTES_MAX: Final = 65_507
 
 KEY_ID_MAX: Final = 0xFFFF
 PACKET_MAX: Final = (1 << 62) - 1
+# The integers that have a range: name, offset, and the smallest value; the largest is ID_MAX.
+_FIELDS: Final = (
+    ("group id", 4, 0),
+    ("sender id", 12, 0),
+    ("incarnation", 20, 0),
+    ("packet number", 28, 1),
+)
 
 
 def trailer_bytes(suite: int) -> int:
@@ -50,7 +57,7 @@ def trailer_bytes(suite: int) -> int:
 
 @final
 class Header:
-    """The fields of one datagram's header. Bytes become one only through `decode_header`."""
+    """The fields of one datagram's header. Bytes become one only through `read_header`."""
 
     def __init__(self, suite: i64, key_id: i64, group: i64, source: Source, packet: i64) -> None:
         assert 0 <= suite <= SUITE_MAX
@@ -67,7 +74,7 @@ class Header:
         self.packet: Final[i64] = packet
 
     def encode(self) -> bytes:
-        """The 36 bytes that `decode_header` reads."""
+        """The 36 bytes that `read_header` reads."""
         writer = BytesWriter()
         writer.append(VERSION)
         writer.append(self.suite)
@@ -80,13 +87,15 @@ class Header:
         write_i64_le(writer, self.packet)
         return writer.getvalue()
 
-    def of(self, data: bytes) -> "Header":
+    def of(self, data: bytes) -> "Header | None":
         """The header of `data`, which begins with the same SOURCE_BYTES as this one: as
-        `decode_header` does, but most of it is known.
+        `read_header` does, but most of it is known.
         """
-        _require_size(data)
+        if len(data) < HEADER_BYTES:
+            return None
         packet: i64 = read_i64_le(data, SOURCE_BYTES)
-        _require_range(packet, "packet number", 1)
+        if not 1 <= packet <= PACKET_MAX:
+            return None
         return Header(self.suite, self.key_id, self.group, self.source, packet)
 
     def __eq__(self, other: object) -> bool:
@@ -104,49 +113,58 @@ class Header:
         )
 
 
-def decode_header(data: bytes) -> Header:
-    """The header at the start of `data`, or RemoteProtocolError if no correct peer sends it.
+def read_header(data: bytes) -> Header | None:
+    """The header at the start of `data`, or None if no correct peer sends it.
 
     Says nothing about what follows the header, nor about who made it: that is what opening the
-    seal is for.
+    seal is for. A flood brings many that are wrong, so this makes no error and no text;
+    `decode_header` does.
     """
-    _require_size(data)
-    if data[0] != VERSION:
-        raise RemoteProtocolError(
-            f"datagram of version {data[0]}, but this semcast speaks version {VERSION}; "
-            "run the same version on every member"
-        )
+    if len(data) < HEADER_BYTES or data[0] != VERSION:
+        return None
     suite: i64 = data[1]
     key_id: i64 = data[2] | (data[3] << 8)
-    if suite > SUITE_MAX:
-        raise RemoteProtocolError(
-            f"datagram of unknown suite {suite}; suites go from 0 to {SUITE_MAX}"
-        )
-    if suite == PLAIN and key_id != 0:
-        raise RemoteProtocolError(f"plain datagram with key id {key_id}; plain ones have 0")
+    if suite > SUITE_MAX or (suite == PLAIN and key_id != 0):
+        return None
     group: i64 = read_i64_le(data, 4)
     sender: i64 = read_i64_le(data, 12)
     incarnation: i64 = read_i64_le(data, 20)
     packet: i64 = read_i64_le(data, 28)
     # The integers on the wire are unsigned: one of 2^63 or more reads as negative here.
-    _require_range(group, "group id", 0)
-    _require_range(sender, "sender id", 0)
-    _require_range(incarnation, "incarnation", 0)
-    _require_range(packet, "packet number", 1)
+    if not (
+        0 <= group <= ID_MAX
+        and 0 <= sender <= ID_MAX
+        and 0 <= incarnation <= ID_MAX
+        and 1 <= packet <= PACKET_MAX
+    ):
+        return None
     return Header(suite, key_id, group, Source(sender, incarnation), packet)
 
 
-def _require_size(data: bytes) -> None:
+def decode_header(data: bytes) -> Header:
+    """The header at the start of `data`, or RemoteProtocolError that says what is wrong with it."""
+    header = read_header(data)
+    if header is None:
+        raise RemoteProtocolError(_fault(data))
+    return header
+
+
+def _fault(data: bytes) -> str:
+    """Why `data` has no header."""
     if len(data) < HEADER_BYTES:
-        raise RemoteProtocolError(
-            f"datagram of {len(data)} bytes is shorter than a header ({HEADER_BYTES}); ignored"
+        return f"datagram of {len(data)} bytes is shorter than a header ({HEADER_BYTES}); ignored"
+    if data[0] != VERSION:
+        return (
+            f"datagram of version {data[0]}, but this semcast speaks version {VERSION}; "
+            "run the same version on every member"
         )
-
-
-def _require_range(value: i64, name: str, low: i64) -> None:
-    """Refuse a field of the header outside low..2^62-1."""
-    if not low <= value <= ID_MAX:
-        unsigned = int(value) % (1 << 64)
-        raise RemoteProtocolError(
-            f"datagram with {name} {unsigned}; it goes from {low} to {ID_MAX}"
-        )
+    if data[1] > SUITE_MAX:
+        return f"datagram of unknown suite {data[1]}; suites go from 0 to {SUITE_MAX}"
+    key_id = data[2] | (data[3] << 8)
+    if data[1] == PLAIN and key_id != 0:
+        return f"plain datagram with key id {key_id}; plain ones have 0"
+    for name, at, low in _FIELDS:
+        value = int.from_bytes(data[at : at + 8], "little")
+        if not low <= value <= ID_MAX:
+            return f"datagram with {name} {value}; it goes from {low} to {ID_MAX}"
+    raise AssertionError("a header that is right was not read")

@@ -6,6 +6,11 @@ the tag was right, so a forged datagram never moves a window.
 
 The window is the ring of words of RFC 6479: numbers map to fixed bits, so moving on clears the
 words that are entered and shifts nothing.
+
+A guard that is `proving` tells two kinds of lives apart. One that was proved (`prove`: it answered
+a challenge, in that packet) is remembered for good, and only packets after that one are fresh. Any
+other may be a recording, or in a group without a secret an invention: it never displaces a proved
+life, and its window, which only removes duplicates, may be forgotten.
 """
 
 from typing import Final, final
@@ -87,55 +92,114 @@ class ReplayWindow:
 
 @final
 class _Life:
-    """The newest authenticated incarnation of one sender, and its window."""
+    """An incarnation of one sender, and its window."""
 
-    def __init__(self, incarnation: i64, window: ReplayWindow) -> None:
+    def __init__(self, incarnation: i64, window: ReplayWindow, floor: i64 = 0) -> None:
         self.incarnation: Final[i64] = incarnation
         self.window: Final = window
+        # INV-FLOOR: nothing up to this number is fresh: it may have been recorded before this
+        # guard began, and the packet of this number is the first that certainly was not.
+        self.floor: Final[i64] = floor
 
 
 @final
 class ReplayGuard:
     """One window per sender, of its newest incarnation, for at most `sources_max` senders."""
 
-    def __init__(self, sources_max: i64 = SOURCES_MAX, window_size: i64 = WINDOW_SIZE) -> None:
+    def __init__(
+        self,
+        sources_max: i64 = SOURCES_MAX,
+        window_size: i64 = WINDOW_SIZE,
+        proving: bool = False,
+    ) -> None:
+        """Without `proving`, every life that sealed a datagram counts as proved."""
         if sources_max < 1:
             raise ConfigError(f"sources_max is {sources_max}; a group has at least 1 sender")
         ReplayWindow(window_size)  # Refuse a bad size now, not at the first datagram.
         self.sources_max: Final[i64] = sources_max
         self.window_size: Final[i64] = window_size
-        # INV-ONE-LIFE: per sender, only the newest incarnation that ever sealed a datagram is
-        # here. Entries are never dropped: a sender that we forgot could be replayed from 1.
+        self._proving: Final = proving
+        # INV-ONE-LIFE: per sender, only the newest incarnation that was proved is here. Entries are
+        # never dropped: a sender that we forgot could be replayed from 1.
         self._lives: Final[dict[int, _Life]] = {}
+        # Lives that were not proved, the last of each sender. Nothing rests on these.
+        self._guests: Final[dict[int, _Life]] = {}
 
     def __len__(self) -> int:
         return len(self._lives)
 
+    def knows(self, source: Source) -> bool:
+        """Whether a packet of this very life was committed, and it is not forgotten."""
+        life = self._lives.get(source.sender)
+        if life is not None and life.incarnation == source.incarnation:
+            return True
+        guest = self._guests.get(source.sender)
+        return guest is not None and guest.incarnation == source.incarnation
+
     def verdict(self, source: Source, packet: i64) -> str:
         """FRESH, or the reason to refuse this packet of this source. Changes nothing."""
         life = self._lives.get(source.sender)
-        if life is None:
-            return FRESH if len(self._lives) < self.sources_max else NO_ROOM
-        if source.incarnation > life.incarnation:
-            return FRESH
-        if source.incarnation < life.incarnation:
-            return OLD_INCARNATION
-        return life.window.verdict(packet)
+        if life is not None:
+            if source.incarnation == life.incarnation:
+                return TOO_OLD if packet <= life.floor else life.window.verdict(packet)
+            if source.incarnation < life.incarnation:
+                return OLD_INCARNATION
+        elif not self._proving and len(self._lives) >= self.sources_max:
+            return NO_ROOM
+        guest = self._guests.get(source.sender)
+        if guest is not None and source.incarnation == guest.incarnation:
+            return guest.window.verdict(packet)
+        return FRESH
 
-    def commit(self, source: Source, packet: i64) -> None:
-        """Remember an authentic packet that the verdict called fresh."""
+    def commit(self, source: Source, packet: i64) -> bool:
+        """Remember an authentic packet that the verdict called fresh; says whether its life is
+        one that is remembered for good.
+        """
         life = self._lives.get(source.sender)
         if life is None or source.incarnation != life.incarnation:
             assert life is None or source.incarnation > life.incarnation
+            if self._proving:
+                self._guest(source).window.commit(packet)
+                return False
             assert life is not None or len(self._lives) < self.sources_max
             life = _Life(source.incarnation, ReplayWindow(self.window_size))
             self._lives[source.sender] = life
         life.window.commit(packet)
+        return True
+
+    def _guest(self, source: Source) -> _Life:
+        """What is remembered of a life that was not proved; others may be forgotten for it."""
+        guest = self._guests.get(source.sender)
+        if guest is None or source.incarnation != guest.incarnation:
+            if guest is None and len(self._guests) >= self.sources_max:
+                del self._guests[next(iter(self._guests))]
+            guest = _Life(source.incarnation, ReplayWindow(self.window_size))
+            self._guests[source.sender] = guest
+        return guest
+
+    def prove(self, source: Source, packet: i64) -> bool:
+        """Count a life that answered a challenge in this packet, and no older one any more.
+
+        False, and nothing is changed, if a life that is not older was proved before, or if there is
+        no room.
+        """
+        life = self._lives.get(source.sender)
+        if life is not None and life.incarnation >= source.incarnation:
+            return False
+        if life is None and len(self._lives) >= self.sources_max:
+            return False
+        window = self._guest(source).window
+        del self._guests[source.sender]
+        self._lives[source.sender] = _Life(source.incarnation, window, packet)
+        return True
 
     def refusal(self, verdict: str, source: Source, packet: i64) -> ReplayError:
         """The error that says why `verdict` was not fresh."""
         assert verdict != FRESH
         life = self._lives.get(source.sender)
+        guest = self._guests.get(source.sender)
+        if guest is not None and guest.incarnation == source.incarnation:
+            life = guest
         if life is None:
             return ReplayError(
                 f"{source!r} is new, but {len(self._lives)} senders already have a replay window "
@@ -147,6 +211,11 @@ class ReplayGuard:
                 "a restarted member needs a larger incarnation than before"
             )
         newest = life.window.newest
+        if source.incarnation == life.incarnation and packet <= life.floor:
+            return ReplayError(
+                f"packet {packet} of {source!r} is older than packet {life.floor}, in which that "
+                "life was proved here: it may have been recorded before"
+            )
         if verdict == TOO_OLD:
             return ReplayError(
                 f"packet {packet} of {source!r} is too old to tell a replay: the newest is "

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlparse
 
-from semcast.errors import ConfigError, InputError
+from semcast.errors import ConfigError
 from semcast.live.config import ENVIRONMENT_PREFIX, GroupConfig, from_environment
+from semcast.live.secret_file import read_secret
 
 SECRET: Final = "secret"
 _SECRET_FILE: Final = "secret_file"
-_SECRET_BYTES_MAX: Final = 4096
 _SPOOL_BYTES_MAX: Final = 1 << 30
 _SPOOL_BYTES_MIN: Final = 64 << 10
 _BATCH_BYTES_MAX: Final = 256 << 20
@@ -116,7 +116,7 @@ def _known(options: Mapping[str, str], own: frozenset[str]) -> dict[str, str]:
 def _config(given: Mapping[str, str]) -> GroupConfig:
     environment = dict(os.environ)
     if _SECRET_FILE in given:
-        environment[ENVIRONMENT_PREFIX + "SECRET"] = _read_secret(Path(given[_SECRET_FILE]))
+        environment[ENVIRONMENT_PREFIX + "SECRET"] = read_secret(Path(given[_SECRET_FILE]))
     for name, value in given.items():
         if name in _FIELDS and name != _SECRET_FILE:
             environment[ENVIRONMENT_PREFIX + name.upper()] = value
@@ -131,17 +131,6 @@ def _config(given: Mapping[str, str]) -> GroupConfig:
             rf"{ENVIRONMENT_PREFIX}([A-Z_]+) is", lambda found: f"{found[1].lower()} is", str(error)
         )
         raise ConfigError(text) from None
-
-
-def _read_secret(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            text = file.read(_SECRET_BYTES_MAX + 1).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the secret from {path}: {error}") from None
-    if not text:
-        raise InputError(f"{path} is empty; put the secret there: semcast keys new > {path}")
-    return text
 
 
 def _local(text: str, option: str) -> Path:
