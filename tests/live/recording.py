@@ -150,7 +150,7 @@ def a_whole_life(**settings: Any) -> Watched:
         assert world.ask(a, what).ok
     for what, key_id in [("install", 2), ("use", 2), ("use", 1), ("remove", 2)]:
         for member in (a, b, c):
-            secret = {"secret": NEW_SECRET.hex()} if what == "install" else {}
+            secret: dict[str, Any] = {"secret": NEW_SECRET.hex()} if what == "install" else {}
             assert world.ask(member, what, key_id=key_id, **secret).ok
     # One is put out, and comes back; then all leave.
     a.session.evict(b.session.roster.me, world.network.now_ns)

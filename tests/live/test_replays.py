@@ -155,7 +155,7 @@ def test_recorded_questions_do_not_roll_keys_back(restarted: bool) -> None:
     members = world.gather()
     for what, key_id in [("install", 2), ("use", 2), ("use", 1), ("remove", 2)]:
         for member in members:
-            more = {"secret": NEW_SECRET.hex()} if what == "install" else {}
+            more: dict[str, Any] = {"secret": NEW_SECRET.hex()} if what == "install" else {}
             assert world.ask(member, what, key_id=key_id, **more).body == {"changed": True}
     a, b = members
     if restarted:
@@ -199,7 +199,7 @@ def test_a_member_that_really_comes_back_with_all_of_that_in_the_air_joins() -> 
 def test_another_process_of_the_same_name_ends_the_first() -> None:
     """It answers challenges, so it is there; a recording of a later life does not."""
     world = Watched()
-    a, b, c = world.gather()
+    _, _, c = world.gather()
     other = world.join("c")
     assert world.network.run(lambda: c.session.ended is not None)
     assert "another process has joined 'quotes' as 'c'" in str(c.session.ended)

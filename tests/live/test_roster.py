@@ -182,7 +182,7 @@ def test_addresses_travel_with_hellos() -> None:
     meeting.tell("bob", "cat")
     said = json.loads(meeting.rosters["cat"].hello({}))
     new = meeting.rosters["ann"].on_hello(said, member_id("cat"), 1, ("10.0.0.3", 7400), 1)
-    assert new == [("10.0.0.2", 7400)]
+    assert new == [(member_id("bob"), 1, ("10.0.0.2", 7400))]
 
 
 @pytest.mark.parametrize("count", [2, 8, 12, 13, 200])

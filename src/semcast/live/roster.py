@@ -201,8 +201,8 @@ class Roster:
 
     def on_hello(
         self, said: Mapping[str, Any], sender: int, incarnation: int, address: Address, now_ns: int
-    ) -> list[Address]:
-        """A hello of another member. Returns addresses that it names and that are new here."""
+    ) -> list[tuple[int, int, Address]]:
+        """A hello of another member. Returns whom it names that is new here: id, life and place."""
         name, digest, members, peers, left, evicted, status = _checked(said, sender)
         assert sender != self.me
         self._note_elsewhere(name, tuple(members))
@@ -248,7 +248,7 @@ class Roster:
         if peer is not None and peer.incarnation == incarnation:
             peer.address = address
 
-    def _learn(self, peers: list[tuple[str, int, int, Address]]) -> list[Address]:
+    def _learn(self, peers: list[tuple[str, int, int, Address]]) -> list[tuple[int, int, Address]]:
         new = []
         for name, incarnation, first, address in peers:
             member = member_id(name)
@@ -257,7 +257,7 @@ class Roster:
                     if life != self.incarnation:
                         self.former_incarnation = max(self.former_incarnation, life)
             elif member not in self.peers and (not self.members or member in self.members):
-                new.append(address)
+                new.append((member, incarnation, address))
         return new
 
     def _mark(self, gone: dict[int, int], member: int, life: int) -> None:

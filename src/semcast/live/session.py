@@ -52,7 +52,7 @@ _SOURCE_FROM: Final = 12
 _SOURCE_TO: Final = 28
 # What is around a note in a datagram, IP and UDP included.
 _AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTES
-# Addresses that hellos are sent to although nobody answered from there yet.
+# Addresses that hellos are sent to although nobody answered from there yet: those a user named.
 _SEEDS_MAX: Final = 256
 
 # What a session does with a note of some kind.
@@ -105,6 +105,7 @@ class Session:
         # Says which members are silent; and called if this one leaves and is not settled.
         self.silent: Callable[[], list[int]] | None = None
         self.on_unsettled: Callable[[int], None] | None = None
+        # Where to look for others, as this member was told when it began.
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
         self._stream: Final = stream
         self._observer: Final = observer
@@ -277,9 +278,19 @@ class Session:
                 if self.transport.multicast
                 else set(self.transport.peers)
             )
-            for seed in self._seeds:
+            for seed in {**self._seeds, **dict.fromkeys(self._newly_there())}:
                 if seed not in known:
                     self.transport.send(seed, [datagram])
+
+    def _newly_there(self) -> list[Address]:
+        """Where members are that have proved to be there, and not yet said hello."""
+        peers, members = self.roster.peers, self.roster.members
+        return [
+            self.door.place_of(sender)
+            for sender, life in self.door.proved.items()
+            if (not members or sender in members)
+            and (sender not in peers or peers[sender].incarnation != life)
+        ]
 
     def _hello(self) -> bytes:
         room = self.transport.path_mtu_bytes - _AROUND_BYTES
@@ -290,14 +301,17 @@ class Session:
         """A note for somebody who has shown to be there; it may be lost, as any datagram."""
         self.transport.send(to, [self._sealed(note)])
 
-    def answer(self, note: Mapping[str, Any], came: Came) -> None:
+    def answer(self, note: Mapping[str, Any], came: Came) -> int:
         """A note to where one came from, where perhaps nobody asked for it: it must not be larger
-        than what came, and there are only so many.
+        than what came, and there are only so many. Says how many bytes were sent.
         """
-        if self.door.may_send(came.now_ns):
-            datagram = self._sealed(note)
-            if len(datagram) <= came.datagram_bytes:
-                self.transport.send(came.address, [datagram])
+        if not self.door.may_send(came.now_ns):
+            return 0
+        datagram = self._sealed(note)
+        if len(datagram) > came.datagram_bytes:
+            return 0
+        self.transport.send(came.address, [datagram])
+        return len(datagram)
 
     def _sealed(self, note: Mapping[str, Any]) -> bytes:
         return self._sealer.seal(encode_note(json.dumps(note, separators=(",", ":")).encode()))
@@ -382,9 +396,7 @@ class Session:
         source, now_ns = came.source, came.now_ns
         place = self.door.place_of(source.sender)
         new = self.roster.on_hello(said, source.sender, source.incarnation, place, now_ns)
-        for one in new:
-            if len(self._seeds) < _SEEDS_MAX:
-                self._seeds[one] = None
+        self._introduce(new, came)
         answers = self.roster.gone(source.sender) or self._is_stranger(source)
         if answers and now_ns - self._answered_ns > SEEKING_NS:
             # It was put out, or never counted, and may not have heard of it.
@@ -398,6 +410,18 @@ class Session:
         """
         sealed = isinstance(self.keys, Keyring)
         return sealed and self.member is not None and source.sender in self.roster.strangers
+
+    def _introduce(self, new: list[tuple[int, int, Address]], came: Came) -> None:
+        """Somebody says who is where. See whether they are, in no more bytes than it was said in:
+        whatever it names, nobody else is sent more because of one hello.
+        """
+        self._stream.shuffle(new)
+        room = came.datagram_bytes
+        for member, life, address in new:
+            there = Came(Source(member, life), address, 0, room, came.now_ns)
+            challenge = self.door.challenge(there)
+            if challenge is not None:
+                room -= self.answer(challenge, there)
 
     def _on_roster(self, now_ns: int) -> None:
         """The roster may have changed: begin, let go those that left."""
