@@ -195,12 +195,14 @@ def as_batch(
 ) -> tuple[list[bytes], list[Replaces] | None]:
     """The arguments of `send_many` as lists; LocalProtocolError if they do not fit together."""
     # A text is a sequence of its letters, and bytes are one of numbers: neither is meant.
+    # (As objects: by their types they could not be, and compiled code goes by the types.)
     given: object = payloads
     if isinstance(given, (bytes, str)):
         raise LocalProtocolError("payloads is one payload; give a list of them, or use send")
-    if isinstance(replaces, (bytes, str)):
+    marked: object = replaces
+    if isinstance(marked, (bytes, str)):
         raise LocalProtocolError(
-            f"replaces is one key, {replaces!r}; give a list with one entry for each payload"
+            f"replaces is one key, {marked!r}; give a list with one entry for each payload"
         )
     listed = payloads if isinstance(payloads, list) else list(payloads)
     marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
