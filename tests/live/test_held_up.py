@@ -31,6 +31,15 @@ def test_a_drain_ends_when_the_silent_member_that_it_waits_for_is_put_out() -> N
         wait_until(lambda: c.closed, "c is told")
 
 
+def test_leaving_puts_out_the_silent_member_that_it_waits_for() -> None:
+    with meeting(WAY, evict_after_s=0.5) as (a, b, c):
+        with standing_still(c):
+            a.send(b"one")
+            assert b.receive(DEADLINE_S).payload == b"one"
+            assert a.leave(DEADLINE_S)
+        wait_until(lambda: c.closed, "c is told")
+
+
 def test_an_asyncio_drain_ends_when_the_silent_member_that_it_waits_for_is_put_out() -> None:
     async def run() -> None:
         async with with_two_others(WAY, evict_after_s=0.5) as (a, _, c):

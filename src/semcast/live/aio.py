@@ -190,12 +190,20 @@ class Group(BaseGroup):
         """
         try:
             if drain_s > 0:
-                with contextlib.suppress(TimeoutError, GroupClosedError):
-                    await asyncio.wait_for(self._until(self._may_leave), drain_s)
+                await self._settle(drain_s)
         finally:
             loop = asyncio.get_running_loop()
             safe = await asyncio.shield(loop.run_in_executor(None, self._leave))
         return safe
+
+    async def _settle(self, drain_s: float) -> None:
+        """Wait until this member may leave, or for so long."""
+        self._count_drain(1)
+        try:
+            with contextlib.suppress(TimeoutError, GroupClosedError):
+                await asyncio.wait_for(self._until(self._may_leave), drain_s)
+        finally:
+            self._count_drain(-1)
 
     async def __aenter__(self) -> "Group":
         return self

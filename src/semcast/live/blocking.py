@@ -174,8 +174,12 @@ class Group(BaseGroup):
 
     def _settle(self, drain_s: float) -> None:
         """Wait until this member may leave, or for so long."""
-        with contextlib.suppress(GroupClosedError):
-            self._engine.wait_for(self._may_leave, drain_s)
+        self._count_drain(1)
+        try:
+            with contextlib.suppress(GroupClosedError):
+                self._engine.wait_for(self._may_leave, drain_s)
+        finally:
+            self._count_drain(-1)
 
     def __enter__(self) -> "Group":
         return self
