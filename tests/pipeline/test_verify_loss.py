@@ -124,7 +124,7 @@ def test_a_run_that_was_cut_short_is_told_apart_by_its_logs(
     assert check_run(read_journal(tmp_path)).ok == (code == 0)
     if not ends:
         assert main(["verify", str(tmp_path)]) == 0
-        assert "Cut short, not at rest" in capsys.readouterr().out
+        assert "Not at rest when cut short" in capsys.readouterr().out
 
 
 def simulated(run: str, ends: Sequence[str], waiting: int = 0) -> Simulated:

@@ -221,6 +221,6 @@ def _print_restless(verdicts: "list[RunVerdict]") -> None:
     some = ", ".join(f"{one.run} ({one.not_at_rest})" for one in restless[:_NAMED_MAX])
     more = len(restless) - _NAMED_MAX
     print_words(
-        f"Cut short, not at rest, so that only what holds at every moment was judged: {some}"
+        f"Not at rest when cut short, so that only what holds at every moment was judged: {some}"
         + (f" and {more:,} more runs." if more > 0 else ".")
     )
