@@ -146,8 +146,8 @@ def test_behind_bursts_windows_are_full_and_members_leave() -> None:
         (crash, *_) = (fault for fault in one.processes if isinstance(fault, Crash))
         assert crash.member in one.senders
         assert isinstance(one.traffic, Overwrites)
-        # What is sent by the time the loss ends fills the window.
-        assert one.traffic.rate_msg_s * one.duration_s >= one.protocol.window_messages
+        # What is sent by the time the loss ends fills the window, but for digits that are cut off.
+        assert one.traffic.rate_msg_s * one.duration_s > 0.99 * one.protocol.window_messages
     leaving = [one for one in found if any(isinstance(two, Leave) for two in one.processes)]
     assert len(leaving) > len(found) / 2
     assert any(isinstance(two, Restart) for one in leaving for two in one.processes)
@@ -157,7 +157,7 @@ def test_behind_bursts_windows_are_full_and_members_leave() -> None:
 
 
 def test_a_group_that_is_at_rest_too_late_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semcast.sim.explore.rest_s", lambda _: 0.0)
+    monkeypatch.setattr("semcast.sim.explore.rest_s", lambda _: -60.0)
     verdict = judge(bursts(20)[0])
     assert verdict.broken[PACE].startswith("Pace: the group was at rest ")
 
