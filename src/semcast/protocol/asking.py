@@ -71,6 +71,9 @@ class RequestWindow:
         self._threshold = max(self.size // 2, least)
         self.size = self._threshold if answers else 1
         self._acknowledged = 0
+        # Until an answer to a first request tells better, the way is taken to be longer: else all
+        # that is asked for over a slow link is asked for several times (RFC 6298, 5.5).
+        self.rto_ns = min(2 * self.rto_ns, _RTO_MAX_NS)
 
     def _measure(self, waited_ns: i64) -> None:
         if self._smoothed_ns == 0:

@@ -434,8 +434,9 @@ class Member:
             if row.source in self._streams.repairs:
                 # Whoever tells has voted in the round, so it has no less than the lowest.
                 self._asking.has(int(teller.sender), row.source, row.lowest)
+        waits_for_us = vector.waits and gossiping.stability.lacks_vote(vector)
         self._streams.agreed(tracker.on_vector(vector), vector.safety, now_ns)
-        if vector.waits:
+        if waits_for_us:
             self._voting.somebody_waits(now_ns)
         if not vector.safety:
             self._voting.tell_soon(now_ns)

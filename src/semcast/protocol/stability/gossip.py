@@ -103,6 +103,18 @@ class GossipTracker(StabilityTracker):
         self._finish(page, grown)
         return grown
 
+    def lacks_vote(self, vector: Vector) -> bool:
+        """Whether whoever told this vector has not heard this member's vote in that round, or what
+        came of the round.
+        """
+        if not vector.rows:
+            return False
+        at = self._index.get(int(vector.rows[0].source.sender))
+        if at is None:
+            return False
+        page = self._page(page_of(at))
+        return vector.round != page.round or not vector.voters >> self._me & 1
+
     def on_period(self) -> list[Source]:
         # A member that is alone has all votes without ever hearing a vector.
         return self._finish_all()
