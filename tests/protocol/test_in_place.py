@@ -391,6 +391,14 @@ def test_what_arrives_obsolete_or_never_the_next_message_tells() -> None:
     assert skipped(buffer) == {1: [], 3: [1, 2], 4: []}
 
 
+def test_a_number_is_told_once_however_often_it_comes() -> None:
+    buffer = filled(in_place(), bid(1, 9, source=B))
+    for seq in (2, 2, 1, 2):
+        assert buffer.insert(bid(seq, 1)) is Verdict.OBSOLETE
+    filled(buffer, plain(3))
+    assert skipped(buffer) == {1: [], 3: [1, 2]}
+
+
 def test_what_waits_to_be_told_is_bounded_too() -> None:
     buffer = in_place()
     for seq in range(1, 5 * SKIPPED_MAX):

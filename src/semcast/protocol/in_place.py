@@ -227,7 +227,8 @@ def leave_untold(lane: Lane, seq: i64, skipped: Sequence[int] = ()) -> None:
     untold += skipped
     untold.append(int(seq))
     if not in_order:
-        untold.sort()
+        untold = sorted(set(untold))
+        lane.untold = untold
     if len(untold) > 2 * SKIPPED_MAX:
         del untold[:-SKIPPED_MAX]
 

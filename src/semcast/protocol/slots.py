@@ -36,7 +36,7 @@ class Lane:
         # Whether any message ever had to wait until the guard allowed it as a cover.
         self.guarded = False
         # In place: what of this source the application will not get, and no message has told yet;
-        # in order.
+        # in order, each once.
         self.untold: list[int] = []
         # The sources of the same sender in its former lives, in order.
         self.former: list[Source] = []
