@@ -170,7 +170,7 @@ def test_who_cannot_join_is_told_why(spark: SparkSession, tmp_path: Path) -> Non
         options = group.options | {"secret": "not the one that they have...", "join_timeout_s": "2"}
         rows = stream(spark, options | {"spool": str(tmp_path / "2")})
         with to_parquet(rows, tmp_path / "y") as query:
-            assert "the secret the same everywhere?" in end_of(query)
+            assert "is the secret the same everywhere" in end_of(query)
 
 
 def test_a_spool_is_for_one_query_of_one_group(spark: SparkSession, tmp_path: Path) -> None:

@@ -243,11 +243,11 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/repair.py",
-                "            due = now_ns + self._random.randrange(self._delay_ns)\n",
-                "            due = now_ns + 500_000_000\n",
+                "        due: i64 = now_ns + self._random.randrange(self._delay_ns)\n",
+                "        due: i64 = now_ns + 500_000_000\n",
             ),
             Patch(
-                "protocol/repair.py",
+                "protocol/asking.py",
                 "        if self.size > self._size_max:\n            self.size = self._size_max\n",
                 "        self.size = 4\n",
             ),

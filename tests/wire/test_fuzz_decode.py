@@ -448,7 +448,8 @@ def test_a_fragmented_message_is_refused_unless_it_has_the_size_it_says() -> Non
 @pytest.mark.parametrize(
     ("offset", "value", "text"),
     [
-        (0, b"\x03", "unknown flags or sizes: 0x"),
+        (0, b"\x05", "unknown flags or sizes: 0x"),
+        (0, b"\x03", "message about 3 keys, which do not fit it"),
         (2, b"\x11", "unknown flags or sizes: 0x"),
         (3, b"\x01", "unknown flags or sizes: 0x"),
         (1, b"\x0b", "does not add up: body 10, key 11, time 1000"),
