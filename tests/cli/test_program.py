@@ -75,7 +75,7 @@ def test_hints_errors_and_examples_can_be_typed_as_printed(
     _print_next(Path("a folder"))
     assert f"  {venv} verify 'a folder'\n" in capsys.readouterr().out
     assert main(["keys", "install", "quotes", "2", "--insecure"]) == 2
-    assert f"{venv} keys new > new.txt" in capsys.readouterr().err
+    assert f"{venv} keys new new.txt" in capsys.readouterr().err
     assert main(["sim", "explore", "--help"]) == 0
     assert f"\n    {venv} sim explore --seconds 600" in capsys.readouterr().out
 
