@@ -40,6 +40,7 @@ CASES: Final[dict[str, tuple[int, str] | None]] = {
         240,
         "gossip",
     ),
+    "what waits here for an earlier message is not sent to others who lack it": None,
     "what is missing is asked for half a second later, a few messages at a time": None,
     "in place: a message that is never replaced goes before the last one": (39, "gossip"),
     "in place: a value has its turn before an older one of its key": (167, "gossip"),

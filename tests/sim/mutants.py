@@ -238,6 +238,18 @@ MUTANTS: Final = (
         breaks="Agreement",
     ),
     Mutant(
+        "what waits here for an earlier message is not sent to others who lack it",
+        "leave",
+        (
+            Patch(
+                "protocol/requests.py",
+                "            message = inbound.early(seq)\n",
+                "            pass\n",
+            ),
+        ),
+        breaks="Pace",
+    ),
+    Mutant(
         "what is missing is asked for half a second later, a few messages at a time",
         "leave",
         (
