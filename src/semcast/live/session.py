@@ -278,7 +278,9 @@ class Session:
                 if self.transport.multicast
                 else set(self.transport.peers)
             )
-            for seed in {**self._seeds, **dict.fromkeys(self._newly_there())}:
+            # Multicast has reached those who are newly there.
+            there = [] if self.transport.multicast else self._newly_there()
+            for seed in {**self._seeds, **dict.fromkeys(there)}:
                 if seed not in known:
                     self.transport.send(seed, [datagram])
 
