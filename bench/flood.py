@@ -350,6 +350,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(KINDS), help="some of: " + ", ".join(KINDS))
     parser.add_argument("--json", action="store_true", help="the figures as JSON")
     given = parser.parse_args()
+    if not 0 < given.seconds <= 60 or not 1 <= given.rounds <= 100:
+        parser.error("--seconds goes up to 60, and --rounds from 1 to 100")
     kinds = [kind.strip() for kind in given.only.split(",")]
     if unknown := set(kinds) - set(KINDS):
         parser.error(f"no kind of flood: {', '.join(sorted(unknown))}")
