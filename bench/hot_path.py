@@ -13,7 +13,7 @@ import semcast.ids
 from semcast.ids import Source
 from semcast.obsolescence import Replaces, Tagger
 from semcast.protocol import BufferConfig, PurgingBuffer, SafeUpTo
-from semcast.protocol.sender import Sender
+from semcast.protocol.streams.sender import Sender
 from semcast.wire.decode import Decoder
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message

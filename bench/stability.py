@@ -22,12 +22,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import semcast.protocol.stability.gossip
-import semcast.protocol.stability.rounds
+import semcast.protocol.stability.gossip.tracker
+import semcast.protocol.stability.rounds.tracker
 from semcast.ids import Source
-from semcast.protocol.stability.gossip import SENDERS_PER_PAGE, GossipTracker
-from semcast.protocol.stability.rounds import EVERYBODY, RoundTracker, Told
-from semcast.protocol.stability.shape import filled_tree
+from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTracker
+from semcast.protocol.stability.rounds.shape import filled_tree
+from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
 from semcast.sim.stability.parties import TRACKERS
 from semcast.wire.frames import Progress, Vector
 
@@ -251,7 +251,10 @@ def build() -> str:
     """All trackers must be built alike, or the comparison says nothing."""
     compiled = {
         not str(module.__file__).endswith(".py")
-        for module in (semcast.protocol.stability.gossip, semcast.protocol.stability.rounds)
+        for module in (
+            semcast.protocol.stability.gossip.tracker,
+            semcast.protocol.stability.rounds.tracker,
+        )
     }
     if len(compiled) > 1:
         sys.exit("bench: some trackers are compiled and others are not: run make setup")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import semcast.ids
-import semcast.protocol.buffer
+import semcast.protocol.queue.buffer
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = ("pyspark", "pandas", "pyarrow", "matplotlib", "starlette", "uvicorn", "hypothesis")
@@ -30,7 +30,8 @@ def test_the_core_is_compiled_or_interpreted_as_a_whole() -> None:
     """A half-compiled core would be slow without anybody noticing."""
     endings = tuple(importlib.machinery.EXTENSION_SUFFIXES)
     builds = {
-        str(module.__file__).endswith(endings) for module in (semcast.ids, semcast.protocol.buffer)
+        str(module.__file__).endswith(endings)
+        for module in (semcast.ids, semcast.protocol.queue.buffer)
     }
     assert len(builds) == 1
 

@@ -1,6 +1,6 @@
 """The state machine: Hypothesis chooses what happens to a buffer and its model, and shrinks.
 
-Streams come from real taggers, in order, late, or twice; beside them come raw messages with any
+Intake come from real taggers, in order, late, or twice; beside them come raw messages with any
 bitmap, rank or number.
 """
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from semcast.ids import Source
-from semcast.protocol.asking import NOBODY, SIZE_MAX, Asking, RequestWindow
+from semcast.protocol.streams.asking import NOBODY, SIZE_MAX, Asking, RequestWindow
 
 MS = 1_000_000
 RTO_NS = 8 * MS

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.protocol.holes import Holes
+from semcast.protocol.streams.holes import Holes
 
 NUMBERS = st.integers(1, 40)
 

@@ -13,8 +13,8 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.obsolescence import EVERYTHING, Keys, Replaces, Tagger
 from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
-from semcast.protocol.in_place import OTHERS_MAX, SKIPPED_MAX, newest_skipped
-from semcast.protocol.ties import STEPS_MAX
+from semcast.protocol.queue.in_place import OTHERS_MAX, SKIPPED_MAX, newest_skipped
+from semcast.protocol.queue.ties import STEPS_MAX
 from semcast.testing import streams, tagged
 from semcast.wire.message import Message
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import (
 )
 
 from semcast.ids import SEQ_MAX
-from semcast.protocol.index import SeqIndex
+from semcast.protocol.queue.index import SeqIndex
 
 
 class IndexMachine(RuleBasedStateMachine):

@@ -8,7 +8,7 @@ from tests.protocol.making import A, B, bid, left, over, plain, seqs
 from semcast.errors import ConfigError
 from semcast.obsolescence import Profiler, Tagger
 from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
-from semcast.protocol.policy import POLICIES
+from semcast.protocol.queue.policy import POLICIES
 from semcast.wire.message import Message
 
 

@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.protocol.holes import Holes
-from semcast.protocol.repair import Repair, Want
+from semcast.protocol.streams.holes import Holes
+from semcast.protocol.streams.repair import Repair, Want
 
 MS = 1_000_000
 DELAY_NS = 2 * MS

@@ -10,7 +10,7 @@ from semcast.errors import LocalProtocolError, MessageTooLargeError, WindowFullE
 from semcast.ids import Source
 from semcast.obsolescence import EVERYTHING, Keys, Predecessors, Ranked, Replaces, Tagger
 from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, Reason, SafeUpTo
-from semcast.protocol.sender import Sender
+from semcast.protocol.streams.sender import Sender
 from semcast.testing import replacements
 from semcast.wire.decode import Decoder
 from semcast.wire.fragment import Reassembler

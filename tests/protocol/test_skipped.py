@@ -10,8 +10,8 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.obsolescence import Keys, Ranked, Replaces
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.covers import CoverLog
 from semcast.protocol.member import Member
+from semcast.protocol.queue.covers import CoverLog
 from semcast.wire.encode import FrameWriter
 from semcast.wire.frames import Covered, Progress, Vector
 from semcast.wire.message import Message

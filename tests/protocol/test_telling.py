@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from semcast.protocol.config import MS, MemberConfig
-from semcast.protocol.telling import Telling
+from semcast.protocol.stability.gossip.telling import Telling
 
 PERIOD_NS = 30 * MS
 

@@ -63,7 +63,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/guard.py",
+                "protocol/queue/guard.py",
                 "        return cover.seq <= self._last_safe",
                 "        return cover.seq > 0",
             ),
@@ -74,7 +74,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/stability/gossiping.py",
+                "protocol/stability/gossip/gossiping.py",
                 "GossipTracker(members, index, True, config.f + 1)",
                 "GossipTracker(members, index, True, config.f)",
             ),
@@ -85,7 +85,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/streams.py",
+                "protocol/streams/intake.py",
                 "Inbound(source, self._config, self._guard, ",
                 "Inbound(source, self._config, None, ",
             ),
@@ -97,7 +97,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/purger.py",
+                "protocol/queue/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap | 1\n        nearest = cover.seq - 1\n",
             ),
@@ -108,7 +108,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/purger.py",
+                "protocol/queue/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 2\n",
             ),
@@ -120,7 +120,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/requests.py",
+                "protocol/streams/requests.py",
                 "        covers.append((int(seq), by_source, by_seq))\n",
                 "        covers.extend([])\n",
             ),
@@ -132,7 +132,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/streams.py",
+                "protocol/streams/intake.py",
                 "                message.seq != inbound.next\n",
                 "                inbound.next - message.seq not in (0, 1)\n",
             ),
@@ -144,7 +144,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/streams.py",
+                "protocol/streams/intake.py",
                 "                message.seq != inbound.next\n",
                 "                message.seq < inbound.next\n",
             ),
@@ -156,7 +156,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/stability/gossip.py",
+                "protocol/stability/gossip/tracker.py",
                 "            if voters != self._alive:\n",
                 "            if (self._alive & ~voters).bit_count() > 1:\n",
             ),
@@ -167,7 +167,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/streams.py",
+                "protocol/streams/intake.py",
                 "            self._voting.has(inbound.source, seq, now_ns)\n",
                 "            self._voting.has(inbound.source, inbound.newest, now_ns)\n",
             ),
@@ -192,7 +192,7 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/streams.py",
+                "protocol/streams/intake.py",
                 "        if verdict is _FULL:\n            return False\n",
                 "        if verdict is _FULL:\n            return True\n",
             ),
@@ -204,7 +204,7 @@ MUTANTS: Final = (
         "explore",
         (
             Patch(
-                "protocol/repair.py",
+                "protocol/streams/repair.py",
                 "want.due_ns = now_ns + patience + ",
                 "want.due_ns = now_ns + (patience << 30) + ",
             ),
@@ -216,7 +216,7 @@ MUTANTS: Final = (
         "leave",
         (
             Patch(
-                "protocol/departure.py",
+                "protocol/membership/departure.py",
                 "        if not voting.others:\n            return True\n",
                 "        if voting.others is not None:\n            return True\n",
             ),
@@ -229,7 +229,7 @@ MUTANTS: Final = (
         "leave",
         (
             Patch(
-                "protocol/stability/gossip.py",
+                "protocol/stability/gossip/tracker.py",
                 "        return self._alive & ~excused & ~page.voters == 0\n",
                 "        return excused != 0\n",
             ),
@@ -242,7 +242,7 @@ MUTANTS: Final = (
         "leave",
         (
             Patch(
-                "protocol/requests.py",
+                "protocol/streams/requests.py",
                 "            message = inbound.early(seq)\n",
                 "            pass\n",
             ),
@@ -254,12 +254,12 @@ MUTANTS: Final = (
         "leave",
         (
             Patch(
-                "protocol/repair.py",
+                "protocol/streams/repair.py",
                 "        due: i64 = now_ns + self._random.randrange(self._delay_ns)\n",
                 "        due: i64 = now_ns + 500_000_000\n",
             ),
             Patch(
-                "protocol/asking.py",
+                "protocol/streams/asking.py",
                 "        if self.size > self._size_max:\n            self.size = self._size_max\n",
                 "        self.size = 4\n",
             ),
@@ -271,7 +271,7 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/in_place.py",
+                "protocol/queue/in_place.py",
                 "        before = self._successor_in_stream(message) if late else 0\n",
                 "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
             ),
@@ -282,7 +282,7 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/values.py",
+                "protocol/queue/values.py",
                 "        slot = self._first[self._freshest()]\n",
                 "        slot = self._last[self._freshest()]\n",
             ),
@@ -294,7 +294,7 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/ties.py",
+                "protocol/queue/ties.py",
                 "            if slot != 0 and self._slots.at(slot).seq < message.seq:\n",
                 "            if slot != 0 and message.several and "
                 "self._slots.at(slot).seq < message.seq:\n",
@@ -306,7 +306,7 @@ MUTANTS: Final = (
         "key",
         (
             Patch(
-                "protocol/ties.py",
+                "protocol/queue/ties.py",
                 "            if slot != 0 and self._slots.at(slot).seq < message.seq:\n",
                 "            if slot != 0 and not message.several and "
                 "self._slots.at(slot).seq < message.seq:\n",
@@ -318,7 +318,7 @@ MUTANTS: Final = (
         "reborn",
         (
             Patch(
-                "protocol/ties.py",
+                "protocol/queue/ties.py",
                 "        for former in lane.former:\n",
                 "        for former in lane.former[:0]:\n",
             ),
@@ -330,7 +330,7 @@ MUTANTS: Final = (
         "trackers",
         (
             Patch(
-                "protocol/stability/rounds.py",
+                "protocol/stability/rounds/tracker.py",
                 "        if told.epoch != self.roll.epoch:\n            self.strange = True\n",
                 "        if told.epoch < 0:\n            self.strange = True\n",
             ),
@@ -342,7 +342,7 @@ MUTANTS: Final = (
         "trackers",
         (
             Patch(
-                "protocol/stability/roll.py",
+                "protocol/stability/rounds/roll.py",
                 "            self._change(member, self.life(member), life)\n",
                 "            self._change(member, life, life)\n",
             ),
@@ -354,7 +354,7 @@ MUTANTS: Final = (
         "back",
         (
             Patch(
-                "protocol/stability/round_part.py",
+                "protocol/stability/rounds/round_part.py",
                 "        self.joined = not joining\n",
                 "        self.joined = True\n",
             ),
@@ -365,12 +365,12 @@ MUTANTS: Final = (
         "rounds",
         (
             Patch(
-                "protocol/stability/round_part.py",
+                "protocol/stability/rounds/round_part.py",
                 "(self._missing.count == 0 or ",
                 "(self._missing.count <= 1 or ",
             ),
             Patch(
-                "protocol/stability/round_part.py",
+                "protocol/stability/rounds/round_part.py",
                 "self._votes.count != self.roll.alive_count",
                 "self._votes.count < self.roll.alive_count - 1",
             ),
@@ -381,7 +381,7 @@ MUTANTS: Final = (
         "trackers",
         (
             Patch(
-                "protocol/stability/rounds.py",
+                "protocol/stability/rounds/tracker.py",
                 "        if self._phase != GATHERING or not self._missing.remove(sender):\n"
                 "            return False\n",
                 "        if self._phase != GATHERING:\n"
@@ -395,7 +395,7 @@ MUTANTS: Final = (
         "rounds",
         (
             Patch(
-                "protocol/stability/rounds.py",
+                "protocol/stability/rounds/tracker.py",
                 "        return self._pull(now_ns) if self._phase == GATHERING else False\n",
                 "        return False\n",
             ),

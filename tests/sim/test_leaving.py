@@ -11,8 +11,8 @@ from semcast.errors import GroupClosedError
 from semcast.ids import Source
 from semcast.journal import Journal
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.departure import QUIET_NS
 from semcast.protocol.member import Member
+from semcast.protocol.membership.departure import QUIET_NS
 from semcast.sim.scenario import Crash, Faults, Ideal, Leave, Protocol, ProtocolScenario, Stability
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import Run, run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model import stability as model
-from semcast.protocol.stability.gossip import GossipTracker
+from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.sim.stability.gossip import GossipPage
 from semcast.sim.stability.outcome import StabilityOutcome, roles
 from semcast.sim.stability.settings import (

@@ -69,7 +69,7 @@ def start(
 def _check_tree(config: GroupConfig, path_mtu_bytes: int) -> None:
     """A measured tree has to fit a datagram, and how large those are is known only now."""
     if config.stability_tree == "measured":
-        from semcast.protocol.stability.protocols import check_measured
+        from semcast.protocol.stability.rounds.protocols import check_measured
 
         check_measured(config.group_size, Limits(path_mtu_bytes, config.message_bytes_max))
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from semcast.errors import ConfigError
 from semcast.obsolescence.bitmap import K_DEFAULT, check_k
-from semcast.protocol.policy import BufferConfig, Overflow, Purging
+from semcast.protocol.queue.policy import BufferConfig, Overflow, Purging
 from semcast.wire.limits import Limits
 from semcast.wire.trees import tree_fault
 

@@ -6,7 +6,7 @@ of its own: the same code runs simulated and live.
 
     multicast ─► Sender ─► retained ─────────────────────► datagrams ─►
                               ▲  purge what a safe message covers; release what is stable
-    receive ─► Streams (one Inbound per source: order, gaps) ─► delivery ─► take
+    receive ─► Intake (one Inbound per source: order, gaps) ─► delivery ─► take
                    │                                              purge at once
                    ├─► Requests: what is missing, and answers ─► datagrams ─►
                    └─► Voting: what is here; back comes what is stable (all members) and safe (f+1)
@@ -22,24 +22,24 @@ from mypy_extensions import i64
 from semcast.errors import ConfigError, GroupClosedError, WindowFullError
 from semcast.ids import SEQ_MAX, RandomStream, Source
 from semcast.obsolescence.tagger import Replaces, Tagger
-from semcast.protocol.answers import Answers
-from semcast.protocol.asking import Asking
-from semcast.protocol.buffer import PurgingBuffer
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.covers import CoverLog
-from semcast.protocol.departure import Departure
 from semcast.protocol.figures import Figures
-from semcast.protocol.flow import Pacer
-from semcast.protocol.guard import SafeUpTo
-from semcast.protocol.join_gate import JoinGate
+from semcast.protocol.membership.departure import Departure
+from semcast.protocol.membership.join_gate import JoinGate
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox, Outgoing
-from semcast.protocol.requests import Requests
-from semcast.protocol.sender import Sender
-from semcast.protocol.stability.gossip import page_of
-from semcast.protocol.stability.gossiping import Gossiping
+from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.queue.covers import CoverLog
+from semcast.protocol.queue.guard import SafeUpTo
+from semcast.protocol.stability.gossip.gossiping import Gossiping
+from semcast.protocol.stability.gossip.tracker import page_of
 from semcast.protocol.stability.tracker import RoundPages, Rounds
-from semcast.protocol.streams import Streams
+from semcast.protocol.streams.answers import Answers
+from semcast.protocol.streams.asking import Asking
+from semcast.protocol.streams.intake import Intake
+from semcast.protocol.streams.pacer import Pacer
+from semcast.protocol.streams.requests import Requests
+from semcast.protocol.streams.sender import Sender
 from semcast.protocol.voting import NEVER, Voting
 from semcast.wire.decode import Decoder
 from semcast.wire.frames import Covered, Fragment, MeasureFrame, Nak, Round, Vector
@@ -108,7 +108,7 @@ class Member:
         self._departure: Departure | None = None
         self._figures: Final = Figures()
         self._voting: Final = Voting(config, me, members, random, self._guarded, joining)
-        self._streams: Final = Streams(
+        self._streams: Final = Intake(
             config,
             me,
             self._index,

@@ -13,8 +13,8 @@ from mypy_extensions import i64
 from semcast.ids import SEQ_MAX, RandomStream, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.outbox import EVERYBODY, Outbox
-from semcast.protocol.rides import Rides
-from semcast.protocol.stability.gossiping import Gossiping
+from semcast.protocol.stability.gossip.gossiping import Gossiping
+from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.tracker import Rounds, StabilityTracker
 
 NEVER: Final = SEQ_MAX
@@ -158,6 +158,6 @@ class Voting:
 
 def detection_by_rounds(config: MemberConfig, members: list[int], index: int, life: int) -> Rounds:
     """What needs arrays is imported only where it is used."""
-    from semcast.protocol.stability.detection import RoundDetection
+    from semcast.protocol.stability.rounds.detection import RoundDetection
 
     return RoundDetection(config, members, index, life)

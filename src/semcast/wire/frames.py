@@ -208,7 +208,7 @@ class Vector:
 @final
 @dataclass(init=False)
 class Round:
-    """A message of a round of stability detection; see `protocol/stability/rounds.py`."""
+    """A message of a round of stability detection; see `protocol/stability/rounds/tracker.py`."""
 
     # Whether it counts to f+1 votes instead of all (SRM §5.3).
     safety: bool
@@ -284,7 +284,7 @@ class Times:
 @final
 @dataclass(init=False)
 class Tree:
-    """The tree and the ring that a group goes over to; see `protocol/stability/measuring.py`."""
+    """The tree and the ring that a group goes over to; see `protocol/stability/rounds/measuring.py`."""
 
     # The larger number is the newer tree; `maker` is the index of who made it.
     number: i64

@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from semcast.protocol.stability.coordp import CoordP
-from semcast.protocol.stability.fulldist import FullDist
-from semcast.protocol.stability.rounds import EVERYBODY, RoundTracker, Told
-from semcast.protocol.stability.s_coordp import SCoordP
-from semcast.protocol.stability.s_train import STrain
-from semcast.protocol.stability.shape import Shape, filled_tree
-from semcast.protocol.stability.train import Train
+from semcast.protocol.stability.rounds.coordp import CoordP
+from semcast.protocol.stability.rounds.fulldist import FullDist
+from semcast.protocol.stability.rounds.s_coordp import SCoordP
+from semcast.protocol.stability.rounds.s_train import STrain
+from semcast.protocol.stability.rounds.shape import Shape, filled_tree
+from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
+from semcast.protocol.stability.rounds.train import Train
 
 TRACKERS: Final[dict[str, type[RoundTracker]]] = {
     "coordp": CoordP,

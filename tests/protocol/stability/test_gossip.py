@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.ids import Source
-from semcast.protocol.stability.gossip import SENDERS_PER_PAGE, GossipTracker
+from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTracker
 from semcast.wire.frames import Progress, Vector
 
 MEMBERS = [10, 20, 30, 40]

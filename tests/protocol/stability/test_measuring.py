@@ -16,11 +16,11 @@ from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.outbox import EVERYBODY
-from semcast.protocol.stability.detection import RoundDetection
-from semcast.protocol.stability.measuring import Measuring, Stopwatch, round_us
-from semcast.protocol.stability.protocols import RoundSetup, check_measured
-from semcast.protocol.stability.roll import Roll
-from semcast.protocol.stability.shape import NOBODY, Shape, filled_tree, given_tree
+from semcast.protocol.stability.rounds.detection import RoundDetection
+from semcast.protocol.stability.rounds.measuring import Measuring, Stopwatch, round_us
+from semcast.protocol.stability.rounds.protocols import RoundSetup, check_measured
+from semcast.protocol.stability.rounds.roll import Roll
+from semcast.protocol.stability.rounds.shape import NOBODY, Shape, filled_tree, given_tree
 from semcast.wire.frames import Echo, Times, Tree
 from semcast.wire.limits import Limits
 

@@ -13,16 +13,16 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model.trigger import trigger as closed_form
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.rides import Rides
-from semcast.protocol.stability.detection import RoundDetection
-from semcast.protocol.stability.missing import Missing
-from semcast.protocol.stability.patience import Patience
-from semcast.protocol.stability.roll import Roll, rooted
-from semcast.protocol.stability.shape import NOBODY, filled_tree
-from semcast.protocol.stability.shared_sequence import SharedSequence
-from semcast.protocol.stability.told import EVERYBODY
-from semcast.protocol.stability.trigger import NEVER, Trigger
-from semcast.protocol.stability.votes import AllVotes, SomeVotes
+from semcast.protocol.stability.rounds.detection import RoundDetection
+from semcast.protocol.stability.rounds.missing import Missing
+from semcast.protocol.stability.rounds.patience import Patience
+from semcast.protocol.stability.rounds.rides import Rides
+from semcast.protocol.stability.rounds.roll import Roll, rooted
+from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
+from semcast.protocol.stability.rounds.shared_sequence import SharedSequence
+from semcast.protocol.stability.rounds.told import EVERYBODY
+from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
+from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
 from semcast.wire.frames import REBORN, Round
 from semcast.wire.limits import Limits

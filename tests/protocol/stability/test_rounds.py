@@ -14,7 +14,7 @@ from tests.protocol.stability.lossy_group import (
 )
 
 from semcast.model import stability as model
-from semcast.protocol.stability.shape import complete_tree, filled_tree
+from semcast.protocol.stability.rounds.shape import complete_tree, filled_tree
 
 KINDS = sorted(TRACKERS)
 COSTS = {

@@ -10,7 +10,7 @@ from tests.model.brute_tree import BruteTree
 
 from semcast.errors import ConfigError
 from semcast.model.stability import Tree, level_probabilities, ring_hops
-from semcast.protocol.stability.shape import (
+from semcast.protocol.stability.rounds.shape import (
     NOBODY,
     Shape,
     Times,

@@ -16,9 +16,9 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
-from semcast.protocol.stability.rounds import RoundTracker
-from semcast.protocol.stability.shape import Shape
-from semcast.protocol.stability.trigger import Trigger
+from semcast.protocol.stability.rounds.shape import Shape
+from semcast.protocol.stability.rounds.tracker import RoundTracker
+from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.sim.scheduler import Handler
 from semcast.sim.stability.parties import make_trackers
 from semcast.sim.stability.settings import StabilityScenario, Traffic

@@ -7,13 +7,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from semcast.protocol.stability.coordp import CoordP
-from semcast.protocol.stability.fulldist import FullDist
-from semcast.protocol.stability.rounds import RoundTracker
-from semcast.protocol.stability.s_coordp import SCoordP
-from semcast.protocol.stability.s_train import STrain
-from semcast.protocol.stability.shape import Shape
-from semcast.protocol.stability.train import Train
+from semcast.protocol.stability.rounds.coordp import CoordP
+from semcast.protocol.stability.rounds.fulldist import FullDist
+from semcast.protocol.stability.rounds.s_coordp import SCoordP
+from semcast.protocol.stability.rounds.s_train import STrain
+from semcast.protocol.stability.rounds.shape import Shape
+from semcast.protocol.stability.rounds.tracker import RoundTracker
+from semcast.protocol.stability.rounds.train import Train
 from semcast.sim.stability.gossip import GOSSIP, GossipPage
 from semcast.sim.stability.settings import Sizes, StabilityScenario
 

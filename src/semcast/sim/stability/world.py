@@ -14,7 +14,7 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
-from semcast.protocol.stability.shape import Shape, complete_tree, filled_tree, random_tree
+from semcast.protocol.stability.rounds.shape import Shape, complete_tree, filled_tree, random_tree
 from semcast.sim.host import LinearCost
 from semcast.sim.network.base import EVERYBODY
 from semcast.sim.scheduler import NEVER, NO_EVENT, Handler, Scheduler

@@ -1,0 +1,141 @@
+"""Leaving: what a member has taken and what others have in; whether it may go, out.
+
+A member that leaves takes its copies along, so it waits until all others who stay have what it
+sent and, in S-RM, what it took: then nothing rests on it any more (`settled`). f + 1 copies would
+not do. They may be those of members who leave as well, and the f crashes that are survived would
+still be to come.
+
+What it has to wait for is fixed when it begins to leave. Of what is multicast later it delivers
+nothing, and its safety votes say nothing, so that traffic which never ends does not keep it. What
+it has heard of by then and lacks it still tries to get, and all of a sender that is gone or silent
+and so sends no more: those who leave together should not differ.
+Perhaps nobody has that any more, so it gives up when nothing has come for a while (`may_leave`).
+Knows nothing of how votes travel.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.streams.intake import Intake
+from semcast.protocol.streams.sender import Sender
+from semcast.protocol.voting import NEVER, Voting
+from semcast.wire.message import Message
+
+# If nothing that is missing came for so long, nobody has it: requests are repeated every second at
+# the least, each time of another member, of whom some may lack it and some may be silent.
+QUIET_NS: Final = 8_000_000_000
+
+
+@final
+class Departure:
+    """One member's leaving."""
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        index: dict[int, int],
+        sender: Sender,
+        streams: Intake,
+        delivery: PurgingBuffer,
+        voting: Voting,
+        now_ns: i64,
+    ) -> None:
+        """`index`: by sender id, which member it is."""
+        self._config: Final = config
+        self._index: Final = index
+        self._sender: Final = sender
+        self._streams: Final = streams
+        self._delivery: Final = delivery
+        self._voting: Final = voting
+        voting.leaving = True
+        # By source: the newest message that was known when it began, or while its sender was gone
+        # or silent; no later one is delivered. INV-LIMIT: never falls.
+        self._limits: Final = {
+            source: int(inbound.newest) for source, inbound in streams.inbounds.items()
+        }
+        # INV-EXCUSED: silent members, as bits, that are not waited for; never all, nor more than f.
+        self.excused: int = 0
+        self._came: i64 = -1
+        self._came_ns: i64 = now_ns
+        # When to ask `may_leave` again at the latest.
+        self.look_ns: i64 = NEVER
+
+    # -- whether it may go -------------------------------------------------------------------------
+
+    def settled(self, silent: list[int]) -> bool:
+        """Whether all others have what this member sent and, in S-RM, what it took.
+
+        `silent` are members that nothing is heard of. In S-RM up to f of them are taken to have
+        crashed, as long as anybody else is there: who stays answers for what they may lack.
+        """
+        voting, me = self._voting, self._sender.source
+        if not voting.others:
+            return True
+        self.excused = self._excuse(silent)
+        self._raise_limits(silent)
+        if not voting.held(me, self._sender.seq, self.excused):
+            return False
+        if self._config.group_reliable:
+            for source, inbound in self._streams.inbounds.items():
+                took = min(inbound.next - 1, self._limits.get(source, 0))
+                if source != me and not voting.held(source, took, self.excused):
+                    return False
+        return True
+
+    def may_leave(self, silent: list[int], now_ns: i64) -> bool:
+        """Whether it is settled, and has all that it can get of what it had heard of."""
+        settled = self.settled(silent)
+        came, behind = self._progress()
+        if came != self._came:
+            self._came = came
+            self._came_ns = now_ns
+        quiet_ns = self._came_ns + QUIET_NS
+        complete = not behind or quiet_ns <= now_ns or not self._voting.others
+        self.look_ns = NEVER if complete else quiet_ns
+        return settled and complete
+
+    def _progress(self) -> tuple[i64, bool]:
+        """How much has come, and whether anything is missing."""
+        came: i64 = 0
+        behind = False
+        if self._config.group_reliable:
+            for source, inbound in self._streams.inbounds.items():
+                came += inbound.next
+                # What is here and finds no room waits for an application that takes no more.
+                if inbound.next <= self._limits.get(source, 0) and inbound.head() is None:
+                    behind = True
+        return came, behind
+
+    def _raise_limits(self, silent: list[int]) -> None:
+        for source, inbound in self._streams.inbounds.items():
+            sender = int(source.sender)
+            if sender in silent or sender not in self._voting.others:
+                self._limits[source] = max(self._limits.get(source, 0), int(inbound.newest))
+
+    def _excuse(self, silent: list[int]) -> int:
+        others = self._voting.others
+        if not self._config.group_reliable or self._voting.gossiping is None:
+            return 0
+        excused = [sender for sender in silent if sender in others]
+        if len(excused) > self._config.f or len(excused) == len(others):
+            return 0
+        return sum(1 << self._index[sender] for sender in excused)
+
+    # -- the last messages -------------------------------------------------------------------------
+
+    def deliverable(self) -> bool:
+        """Whether the application may still take the message whose turn it is."""
+        message = self._delivery.peek()
+        return message is not None and message.seq <= self._limits.get(message.source, 0)
+
+    def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
+        """The application takes what it may."""
+        taken: list[Message] = []
+        while len(taken) < messages_max and self.deliverable():
+            message = self._streams.take_one(now_ns)
+            assert message is not None, "it was there"
+            taken.append(message)
+        return taken

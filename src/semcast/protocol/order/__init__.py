@@ -1,0 +1,1 @@
+"""What waits for the application, and in which order it comes out."""

@@ -1,0 +1,1 @@
+"""The purging buffer and what it is made of."""

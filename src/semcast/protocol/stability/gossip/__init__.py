@@ -1,0 +1,1 @@
+"""Stability by gossip (SRM §5.3)."""

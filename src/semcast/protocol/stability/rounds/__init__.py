@@ -1,0 +1,1 @@
+"""Stability by rounds: the five protocols of STAB."""

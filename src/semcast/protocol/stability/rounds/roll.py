@@ -1,0 +1,166 @@
+"""The roll: who is alive and in which life in; an epoch, and the tree or ring of a round, out.
+
+Votes are merged only within one epoch, a number that names who is alive, which life of each, and
+which tree and ring they have gone over to, if it is not the first. So nobody's vote is taken for
+another life's, and all whose votes meet have the same tree or ring in mind. Knows nothing of votes,
+rounds and time.
+"""
+
+from collections.abc import Iterable
+from typing import Final, final
+
+import numpy as np
+from mypy_extensions import i64
+from numpy.typing import NDArray
+
+from semcast.protocol.stability.rounds.shape import NOBODY, Shape
+
+_MASK: Final = (1 << 62) - 1
+_GONE: Final = -1
+# Shapes around another root than usual, which are few at any time.
+_KEPT_MAX: Final = 4
+
+
+@final
+class Roll:
+    """Who is in a group; shared by all trackers of a member."""
+
+    def __init__(self, shape: Shape, seed: int = 0) -> None:
+        """`seed` names what all members must have in common, such as the protocol and its tree."""
+        self.members: Final = shape.members
+        self._whole = shape
+        # Names tree and ring: 0 as long as they are those of the beginning.
+        self._shape_name = 0
+        # INV-EPOCH: the same at two members only if they agree on who is alive, in which life, and
+        # on tree and ring.
+        self.epoch: i64 = seed & _MASK
+        self._gone: Final[dict[int, None]] = {}
+        # Of those who came back; all others are in their first life.
+        self._lives: Final[dict[int, int]] = {}
+        self._shape = shape
+        self._rooted: Final[dict[int, Shape]] = {}
+
+    @property
+    def alive_count(self) -> int:
+        return self.members - len(self._gone)
+
+    @property
+    def anybody_reborn(self) -> bool:
+        return bool(self._lives)
+
+    def alive(self, member: int) -> bool:
+        return 0 <= member < self.members and member not in self._gone
+
+    def life(self, member: int) -> int:
+        """0 for somebody who was here from the beginning."""
+        return self._lives.get(member, 0)
+
+    def remove(self, member: int) -> bool:
+        """Somebody is gone. Says whether that was news."""
+        if not self.alive(member) or self.alive_count == 1:
+            return False
+        self._change(member, self.life(member), _GONE)
+        self._gone[member] = None
+        self._reshape()
+        return True
+
+    def restore(self, member: int) -> bool:
+        """Somebody is back. Says whether that was news."""
+        if member not in self._gone:
+            return False
+        del self._gone[member]
+        self._change(member, _GONE, self.life(member))
+        self._reshape()
+        return True
+
+    def reborn(self, member: int, life: int) -> bool:
+        """Somebody has begun another life, without memory. Says whether that was news."""
+        if not 0 <= member < self.members or life <= self.life(member):
+            return False
+        if member not in self._gone:
+            self._change(member, self.life(member), life)
+        self._lives[member] = life
+        return True
+
+    def reshape(self, shape: Shape, name: int) -> None:
+        """Go over to another tree and ring of the whole group; nothing else has this name."""
+        assert shape.members == self.members
+        self.epoch = (int(self.epoch) ^ self._shape_name ^ name) & _MASK
+        self._shape_name = name & _MASK
+        self._whole = shape
+        self._reshape()
+
+    def alive_mask(self) -> NDArray[np.bool_]:
+        """By index, who is alive."""
+        alive: NDArray[np.bool_] = np.ones(self.members, np.bool_)
+        alive[list(self._gone)] = False
+        return alive
+
+    def first_alive(self) -> int:
+        """The one alive with the lowest index."""
+        return next(member for member in range(self.members) if member not in self._gone)
+
+    def successor(self, member: int) -> int:
+        """The same member if it is alive, else the next around the ring of the whole group."""
+        if not 0 <= member < self.members:
+            member = self._whole.root
+        while member in self._gone:
+            member = self._whole.after(member)
+        return member
+
+    def rank(self, member: int, root: int) -> int:
+        """How many steps around the ring a member is from a root."""
+        ring = self._shape
+        return (ring.place(member) - ring.place(root)) % len(ring.ring)
+
+    def shape(self, root: int) -> Shape:
+        """Tree and ring of those alive, around one of them."""
+        if root == self._shape.root:
+            return self._shape
+        found = self._rooted.get(root)
+        if found is None:
+            if len(self._rooted) >= _KEPT_MAX:
+                self._rooted.clear()
+            found = self._rooted[root] = rooted(self._shape, root)
+        return found
+
+    def _change(self, member: int, before: int, now: int) -> None:
+        self.epoch = (int(self.epoch) ^ _mix(member, before) ^ _mix(member, now)) & _MASK
+
+    def _reshape(self) -> None:
+        self._shape = self._whole.without(self.alive_mask())
+        self._rooted.clear()
+
+
+def rooted(shape: Shape, root: int) -> Shape:
+    """The same tree, hung up at another member; the same ring, begun there."""
+    parents = shape.parents.copy()
+    above, member = NOBODY, root
+    while member != NOBODY:
+        parent = shape.parent(member)
+        parents[member] = above
+        above, member = member, parent
+    return Shape(parents, np.roll(shape.ring, -shape.place(root)), root, shape.present)
+
+
+def name_of(numbers: Iterable[int]) -> int:
+    """A name for what these numbers say, in their order; others have other names."""
+    value = 0
+    for number in numbers:
+        value = _scatter((value + number + 1) * 0x9E3779B97F4A7C15)
+    return value & _MASK
+
+
+def _mix(member: int, life: int) -> int:
+    """A number that looks drawn at random, so that sums of few never meet."""
+    if life == 0:
+        return 0  # the usual case, so that an epoch costs nothing to begin with
+    return _scatter(member * 0x9E3779B97F4A7C15 + (life + 2) * 0xD1B54A32D192ED03) & _MASK
+
+
+def _scatter(value: int) -> int:
+    """splitmix64"""
+    value &= (1 << 64) - 1
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & ((1 << 64) - 1)
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & ((1 << 64) - 1)
+    return value ^ (value >> 31)

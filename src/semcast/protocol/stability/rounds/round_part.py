@@ -1,0 +1,290 @@
+"""One member's part in a round: its own vote and those of its feeders in; what to pass on, out.
+
+A member enters a round, waits for its *feeders*, adds its own vote, and passes the result on to its
+*target*; the root ends the round and tells everybody what is agreed. A protocol is little more than
+who feeds whom. Knows nothing of what goes wrong: messages that arrive, and those that do not, are
+the business of `rounds`, which also says why no vote is ever missing.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+import numpy as np
+from mypy_extensions import i64
+
+from semcast.protocol.stability.rounds.missing import NOBODY_MISSING, Missing
+from semcast.protocol.stability.rounds.patience import NEVER, Patience
+from semcast.protocol.stability.rounds.roll import Roll
+from semcast.protocol.stability.rounds.shape import Shape
+from semcast.protocol.stability.rounds.told import (
+    ABSTAINS,
+    ACK,
+    EVERYBODY,
+    INFO,
+    START,
+    Numbers,
+    Told,
+)
+from semcast.protocol.stability.rounds.votes import (
+    AllVotes,
+    SomeVotes,
+    Votes,
+    agreed_of,
+    highest,
+    lowest,
+)
+
+SECOND_NS: Final = 1_000_000_000
+# What this member is doing in the latest round that it knows: nothing (any more), waiting for its
+# feeders, waiting for the result.
+IDLE: Final = 0
+GATHERING: Final = 1
+SENT: Final = 2
+
+
+class RoundPart(ABC):
+    """One member, in the latest round that it knows. Subclasses say who feeds whom."""
+
+    def __init__(
+        self,
+        members: int,
+        me: int,
+        width: int,
+        votes: int,
+        shape: Shape,
+        timeout_ns: int = SECOND_NS,
+        quiet_ns: int = 0,
+        hints: bool = False,
+        joining: bool = False,
+        roll: Roll | None = None,
+    ) -> None:
+        """`votes` are needed: those of all members for stability, f+1 for safety.
+
+        `timeout_ns` is a guess at how long a round takes; it is measured from then on. A group may
+        do nothing for `quiet_ns` although there is something to agree on. `hints`: say too what is
+        the newest that anybody heard of.
+        """
+        self.me: Final = me
+        self.width: Final = width
+        self.roll: Final = roll if roll is not None else Roll(shape)
+        self.patience: Final = Patience(timeout_ns, max(1, timeout_ns // 16))
+        # What this member has, by column; only grows. Whoever assigns it sees to that.
+        zeros = np.zeros(width, np.int64)
+        self.own: Numbers = zeros
+        # INV-AGREED: enough members have everything up to here; never falls.
+        self.agreed: Numbers = zeros
+        self.newest: Numbers | None = zeros if hints else None
+        # Whether this member has a vote.
+        self.joined = not joining
+        # Whether a round is wanted even if there is nothing to agree on.
+        self.wanted = False
+        # Whether somebody spoke of another epoch.
+        self.strange = False
+        self._needed: Final = 0 if votes >= members else votes
+        self._quiet_ns: Final = quiet_ns
+        # The array that `own` is, if nobody else has it: it may then be written to.
+        self._writable: Numbers | None = None
+        # INV-LATEST: the latest round that this member knows, whether or not it takes part.
+        self._round: i64 = 0
+        # Whether that was in this epoch. If not, another of the same number is later: its root did
+        # not know of that one, or is gone, or came back without memory and gives the number again.
+        self._round_is_known = True
+        self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
+        self._phase = IDLE
+        self._missing = NOBODY_MISSING
+        self._votes: Votes | None = None
+        self._voted = False
+        self._sent: Told | None = None
+        # The result of the latest round, if that is known.
+        self._info: Told | None = None
+        self._entered_ns: i64 = 0
+        self._deadline_ns: i64 = NEVER
+        self._out: list[tuple[int, Told]] = []
+
+    # -- what a protocol is ------------------------------------------------------------------------
+
+    @abstractmethod
+    def _feeders(self, shape: Shape) -> list[int]:
+        """Whose votes must be here before mine go on, or before the round ends at its root."""
+
+    @abstractmethod
+    def _target(self, shape: Shape) -> int:
+        """Where my votes and those of my feeders go; I am not the root."""
+
+    def _launch(self) -> None:
+        """A round begins, and I am its root."""
+        self._out.append((EVERYBODY, self._told(START, 0)))
+
+    def _announce(self, info: Told) -> None:
+        """A round has ended, and I am its root."""
+        self._out.append((EVERYBODY, info))
+
+    # -- what a member has, and what is agreed -----------------------------------------------------
+
+    def advance(self, column: int, seq: int) -> None:
+        """Everything of a column is here up to `seq`."""
+        if self.own is not self._writable:
+            self.own = self.own.copy()
+            self._writable = self.own
+        self.own[column] = seq
+
+    def coordinator(self) -> int:
+        """Who begins rounds: the root of the last one, or, if that is gone, the next in order."""
+        return self.roll.successor(self._root)
+
+    def under_way(self) -> bool:
+        """Whether this member takes part in a round whose result it does not know."""
+        return self._phase != IDLE
+
+    def result(self) -> Told | None:
+        """What the latest round came to, if that is known."""
+        return self._info
+
+    def wants(self) -> bool:
+        """Whether a round is wanted: there is something to agree on."""
+        if self.wanted or not self.joined or bool((self.own > self.agreed).any()):
+            return True
+        return self.newest is not None and bool((self.newest > self.agreed).any())
+
+    def watch(self, now_ns: i64) -> None:
+        """There may be something to agree on: if nobody does anything about it, ask."""
+        if self._phase == IDLE and self._deadline_ns == NEVER and self.wants():
+            self._deadline_ns = now_ns + self._quiet_ns + 2 * self.patience.wait_ns()
+
+    def next_deadline_ns(self) -> int:
+        """When to call on_timer."""
+        return self._deadline_ns
+
+    def take_out(self) -> list[tuple[int, Told]]:
+        """What to send: a member's index or EVERYBODY, and what to tell it."""
+        out, self._out = self._out, []
+        return out
+
+    # -- a round -----------------------------------------------------------------------------------
+
+    def _begin(self, now_ns: i64) -> bool:
+        self._enter(self._round + 1, self.me, now_ns)
+        self._launch()
+        return self._go_on_if_ready(now_ns)
+
+    def _enter(self, round_number: i64, root: int, now_ns: i64) -> None:
+        """A later round than any before: whatever was under way is over."""
+        self._leave_round()
+        self._round = round_number
+        self._root = root
+        self._round_is_known = True
+        self._info = None
+        self._entered_ns = now_ns
+        feeders = self._feeders(self.roll.shape(root))
+        self._missing = Missing(feeders)
+        self._votes = SomeVotes(self._needed) if self._needed else AllVotes()
+        if self._needed:
+            self._vote()
+        self._phase = GATHERING
+        self.patience.ended()
+        self._deadline_ns = now_ns + self.patience.wait_ns()
+
+    def _leave_round(self) -> None:
+        self._phase = IDLE
+        self._missing = NOBODY_MISSING
+        self._votes = None
+        self._voted = False
+        self._sent = None
+
+    def _vote(self) -> None:
+        """Add my own vote, once in a round; or abstain."""
+        assert self._votes is not None
+        if self._voted:
+            return
+        self._voted = True
+        if self.joined:
+            self._writable = None
+            self._votes.add(self.own, 1)
+        elif not self._needed:
+            self._votes.add(np.full(self.width, ABSTAINS, np.int64), 1)
+
+    def _votes_in(self) -> int:
+        return 0 if self._votes is None else self._votes.count
+
+    def _go_on_if_ready(self, now_ns: i64) -> bool:
+        assert self._votes is not None
+        if self._phase == GATHERING and (self._missing.count == 0 or self._votes.enough(self.own)):
+            return self._go_on(now_ns)
+        return False
+
+    def _go_on(self, now_ns: i64) -> bool:
+        """All that is waited for is here: pass it on, or end the round."""
+        self._vote()
+        if self._root == self.me:
+            return self._end(now_ns)
+        assert self._votes is not None
+        self._sent = self._told(ACK, self._votes.sent_count(), self._votes.merged())
+        self._out.append((self._target(self.roll.shape(self._root)), self._sent))
+        self._phase = SENT
+        self._votes = None
+        return False
+
+    def _end(self, now_ns: i64) -> bool:
+        """Everything is in, at the root: say what is agreed."""
+        result = self._result()
+        if result is None:
+            # Not all that are alive were in it: no round of ours. Another will be begun.
+            self._leave_round()
+            self._deadline_ns = now_ns + self.patience.wait_ns()
+            return False
+        assert self._votes is not None
+        info = self._told(INFO, self._result_count(), result)
+        grown = self._ended(info, now_ns)
+        self._announce(info)
+        return grown
+
+    def _result_count(self) -> int:
+        """How many votes an INFO stands for."""
+        return self._votes_in()
+
+    def _result(self) -> Numbers | None:
+        """What the votes amount to; None if some are missing."""
+        assert self._votes is not None
+        merged = self._votes.merged()
+        if self._needed:
+            enough = merged is not None and self._votes.count >= self._needed
+            return agreed_of(merged, self.agreed) if enough and merged is not None else self.agreed
+        if merged is None or self._votes.count != self.roll.alive_count:
+            return None
+        return agreed_of(merged, self.agreed)
+
+    def _ended(self, info: Told, now_ns: i64) -> bool:
+        """The result of the latest round is known."""
+        if self._phase != IDLE:
+            self.patience.measured(now_ns - self._entered_ns)
+        self._leave_round()
+        self._info = info
+        self.wanted = False
+        assert info.values is not None
+        if not self.joined and not self._needed:
+            # INV-JOIN: this is the latest round that I abstained in, and all others voted in it.
+            self.joined = True
+            self.own = highest(self.own, info.values)
+            self._writable = None
+        grown = self._learn(info.values)
+        self.patience.ended()
+        self._deadline_ns = NEVER
+        self.watch(now_ns)
+        return grown
+
+    def _learn(self, values: Numbers) -> bool:
+        """So much is agreed, somebody says."""
+        # If everybody has it, so have I; should anything ever be wrong, nothing is forgotten here
+        # that is not here.
+        agreed = highest(self.agreed, values if self._needed else lowest(values, self.own))
+        grown = agreed is not self.agreed and bool((agreed > self.agreed).any())
+        self.agreed = agreed
+        return grown
+
+    def _told(self, kind: int, count: int, values: Numbers | None = None) -> Told:
+        newest = self.newest
+        if newest is not None:
+            newest = self.newest = highest(newest, self.own)
+            if newest is self.own:
+                self._writable = None
+        return Told(kind, self.roll.epoch, self._round, self._root, count, values, newest)

@@ -1,0 +1,1 @@
+"""Messages on their way: from a sender, over what is missing and asked for, to everybody."""
