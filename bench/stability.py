@@ -29,7 +29,7 @@ from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTr
 from semcast.protocol.stability.rounds.shape import filled_tree
 from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
 from semcast.sim.stability.parties import TRACKERS
-from semcast.wire.frames import Progress, Vector
+from semcast.wire.families.votes import Progress, Vector
 
 SIZES = (16, 256, 4096)
 FEW_SENDERS = 16

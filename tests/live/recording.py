@@ -5,14 +5,11 @@ recording has fails `test_replays.py`.
 """
 
 import json
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.live.fake_world import SECRET, World
 
-import semcast
 from semcast.ids import Source
 from semcast.live import control
 from semcast.live.address import Address
@@ -20,13 +17,16 @@ from semcast.live.control import Answer, Responder, _Hearing
 from semcast.live.door import NOTHING
 from semcast.live.roster import member_id
 from semcast.testing import FakeMember
-from semcast.wire import frames
 from semcast.wire.encode import FrameWriter
+from semcast.wire.families.measures import Tree
+from semcast.wire.frames import DATA, FRAME_HEAD_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
 from semcast.wire.note import decode_note, encode_note, is_note
 from semcast.wire.seal import Opener, Sealer
+from semcast.wire.table import TABLE
 
 NEW_SECRET = b"the second secret of these tests"
+FRAME_NAMES = {DATA: "DATA"} | {kind: line.name for kind, line in TABLE.items()}
 ROUNDS = {"stability": "s_train", "stability_tree": "measured", "stability_branching": 1}
 
 
@@ -41,11 +41,7 @@ class Seen:
 
 def frame_kinds() -> list[str]:
     """As the wire's own table has them."""
-    # A compiled module has no docstring, but its source is installed beside it.
-    text = (Path(semcast.__file__).parent / "wire" / "frames.py").read_text()
-    found = re.findall(r"^    0x[0-9a-f]{2} ([A-Z]+) ", text, re.MULTILINE)
-    assert {"DATA", "NAK", "STABILITY", "ROUND", "NOTE"} <= set(found)
-    return [name for name in found if name != "NOTE"]
+    return list(FRAME_NAMES.values())
 
 
 def note_kinds() -> list[str]:
@@ -72,12 +68,11 @@ def kinds_of(datagram: bytes, keys: Keyring | Unsealed = KEYS) -> set[str]:
         if opened.header.source.sender in dict(said.get("left", [])):
             more.add("goodbye")
         return {said["kind"]} | more
-    names = {getattr(frames, name): name for name in frame_kinds()}
     found, at = set(), 0
     while at < len(opened.frames):
-        found.add(names[opened.frames[at]])
+        found.add(FRAME_NAMES[opened.frames[at]])
         size = int.from_bytes(opened.frames[at + 2 : at + 4], "little")
-        at += frames.FRAME_HEAD_BYTES + size
+        at += FRAME_HEAD_BYTES + size
     return found
 
 
@@ -172,7 +167,7 @@ def a_whole_life(**settings: Any) -> Watched:
 def tell_a_tree(member: FakeMember) -> None:
     """Which members do only if it is much better than the one they have."""
     writer = FrameWriter(member.session.me, 1000)
-    assert writer.add_tree(frames.Tree(9, 0, bytes([0, 0, 0]), bytes([0, 1, 2])))
+    assert writer.add(Tree(9, 0, bytes([0, 0, 0]), bytes([0, 1, 2])))
     member.session.transport.send_all([member.session._sealer.seal(writer.take())])
 
 

@@ -30,9 +30,9 @@ def test_a_message_of_a_former_life_says_the_name_of_its_sender(how: str) -> Non
 
 def test_a_name_is_said_of_all_lives_of_a_sender_known_and_unknown() -> None:
     decoder = Decoder(sources_max=2)
-    first = decoder.intern(Source(7, 1))
-    decoder.name(7, "b")
-    assert [first.name, decoder.intern(Source(7, 2)).name] == ["b", "b"]
+    first = decoder.sources.intern(Source(7, 1))
+    decoder.sources.name(7, "b")
+    assert [first.name, decoder.sources.intern(Source(7, 2)).name] == ["b", "b"]
     # One that finds no room among those that are remembered has a name all the same.
-    assert decoder.intern(Source(7, 3)).name == "b"
-    assert decoder.intern(Source(8, 1)).name == ""
+    assert decoder.sources.intern(Source(7, 3)).name == "b"
+    assert decoder.sources.intern(Source(8, 1)).name == ""

@@ -9,7 +9,7 @@ from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.wire.decode import Decoder
-from semcast.wire.frames import Progress, Vector
+from semcast.wire.families.votes import Progress, Vector
 
 MS = 1_000_000
 PERIOD_NS = 10_000 * MS

@@ -11,7 +11,8 @@ from semcast.protocol.member import Member
 from semcast.protocol.outbox import EVERYBODY
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import Covered, Nak, Progress, Vector
+from semcast.wire.families.repair import Covered, Nak
+from semcast.wire.families.votes import Progress, Vector
 
 MS = 1_000_000
 MEMBERS = [1, 2, 3]
@@ -298,6 +299,6 @@ def test_who_rests_tells_those_who_are_behind() -> None:
     assert member.next_deadline_ns() > now_ns + 10 * period_ns
     for agreed, rests in ((1, True), (0, False)):
         writer = FrameWriter(Source(2, 1), 1000)
-        writer.add_vector(Vector(False, 1, 0b10, [Progress(member.me, agreed, agreed, 1)]))
+        writer.add(Vector(False, 1, 0b10, [Progress(member.me, agreed, agreed, 1)]))
         member.receive(writer.take(), Source(2, 1), now_ns)
         assert (member.next_deadline_ns() > now_ns + period_ns) == rests

@@ -13,8 +13,8 @@ from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, Rea
 from semcast.protocol.streams.sender import Sender
 from semcast.testing import replacements
 from semcast.wire.decode import Decoder
+from semcast.wire.families.repair import Fragment
 from semcast.wire.fragment import Reassembler
-from semcast.wire.frames import Fragment
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 

@@ -13,7 +13,8 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.queue.covers import CoverLog
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import Covered, Progress, Vector
+from semcast.wire.families.repair import Covered
+from semcast.wire.families.votes import Progress, Vector
 from semcast.wire.message import Message
 
 MS = 1_000_000
@@ -81,7 +82,7 @@ def vector(round_number: int, agreed: int) -> bytes:
     """Votes of somebody else, in a round of stability detection."""
     writer = FrameWriter(Source(3, 1), 1300)
     rows = [Progress(ME, agreed, agreed, agreed)]
-    writer.add_vector(Vector(False, round_number, 0b101, rows))
+    writer.add(Vector(False, round_number, 0b101, rows))
     return writer.take()
 
 
@@ -165,7 +166,7 @@ def test_by_key_too_delivered_and_skipped_numbers_are_all_there_are(data: st.Dat
 
 def frames_of(covered: Covered) -> bytes:
     writer = FrameWriter(Source(3, 1), 1300)
-    writer.add_covered(covered)
+    writer.add(covered)
     return writer.take()
 
 

@@ -16,19 +16,11 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import (
-    ControlFrame,
-    Covered,
-    Echo,
-    Fragment,
-    MeasureFrame,
-    Nak,
-    Progress,
-    Round,
-    Times,
-    Tree,
-    Vector,
-)
+from semcast.wire.families.measures import Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.repair import Covered, Fragment, Nak
+from semcast.wire.families.rounds import Round
+from semcast.wire.families.votes import Progress, Vector
+from semcast.wire.frames import ControlFrame
 from semcast.wire.message import Message
 
 Item: TypeAlias = Message | ControlFrame
@@ -220,25 +212,9 @@ def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:
 
 
 def add(writer: FrameWriter, item: Item) -> bool:
-    match item:
-        case Message():
-            return writer.add_message(item)
-        case Fragment():
-            return writer.add_fragment(item)
-        case Nak():
-            return writer.add_nak(item)
-        case Covered():
-            return writer.add_covered(item)
-        case Vector():
-            return writer.add_vector(item)
-        case Round():
-            return writer.add_round(item)
-        case Echo():
-            return writer.add_echo(item)
-        case Times():
-            return writer.add_times(item)
-        case Tree():
-            return writer.add_tree(item)
+    if isinstance(item, Message):
+        return writer.add_message(item)
+    return writer.add(item)
 
 
 def encoded(all_items: Iterable[Item], source: Source = SENDER, room: int = ROOM_MAX) -> bytes:

@@ -30,31 +30,11 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
-from semcast.wire.frames import (
-    ANSWER,
-    COVERED,
-    DATA,
-    ECHO,
-    FRAGMENT,
-    NAK,
-    OF_SAFETY,
-    PRIVATE,
-    RELAYED,
-    ROUND,
-    SAFETY,
-    STABILITY,
-    TIMES,
-    TREE,
-    WAITS,
-    ControlFrame,
-    Echo,
-    Fragment,
-    Nak,
-    Round,
-    Times,
-    Tree,
-    Vector,
-)
+from semcast.wire.families.measures import ANSWER, ECHO, TIMES, TREE, Echo, Times, Tree
+from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, PRIVATE, Fragment, Nak
+from semcast.wire.families.rounds import OF_SAFETY, ROUND, Round
+from semcast.wire.families.votes import SAFETY, STABILITY, WAITS, Vector
+from semcast.wire.frames import DATA, RELAYED, ControlFrame
 from semcast.wire.message import Message
 
 ROOM_MIN = 476
@@ -381,8 +361,8 @@ def test_equal_sources_of_relayed_messages_are_one_object(stream: list[Message])
 
 def test_the_sender_of_a_datagram_and_a_relayed_source_are_one_object() -> None:
     decoder = Decoder()
-    sender = decoder.intern(Source(OTHERS[0].sender, OTHERS[0].incarnation))
-    assert decoder.intern(Source(OTHERS[0].sender, OTHERS[0].incarnation)) is sender
+    sender = decoder.sources.intern(Source(OTHERS[0].sender, OTHERS[0].incarnation))
+    assert decoder.sources.intern(Source(OTHERS[0].sender, OTHERS[0].incarnation)) is sender
     (relayed,) = decoder.decode(encoded([Message(OTHERS[0], 1, b"")]), SENDER).messages
     assert relayed.source is sender
 

@@ -21,8 +21,8 @@ from semcast.errors import MessageTooLargeError, RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, encode_whole
+from semcast.wire.families.repair import FRAGMENTS_MAX, Fragment
 from semcast.wire.fragment import PIECE_BYTES_MIN, Reassembler, fragments_of
-from semcast.wire.frames import FRAGMENTS_MAX, Fragment
 from semcast.wire.limits import MESSAGE_BYTES_LIMIT, PATH_MTU_BYTES_MIN, Limits
 from semcast.wire.message import Message
 

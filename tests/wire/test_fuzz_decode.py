@@ -27,28 +27,11 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder, decode_whole
 from semcast.wire.encode import encode_whole
-from semcast.wire.frames import (
-    COVERED,
-    DATA,
-    ECHO,
-    FRAGMENT,
-    NAK,
-    RELAYED,
-    ROUND,
-    SAFETY,
-    STABILITY,
-    TIMES,
-    TREE,
-    Covered,
-    Echo,
-    Fragment,
-    Nak,
-    Progress,
-    Round,
-    Times,
-    Tree,
-    Vector,
-)
+from semcast.wire.families.measures import ECHO, TIMES, TREE, Echo, Times, Tree
+from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, Covered, Fragment, Nak
+from semcast.wire.families.rounds import ROUND, Round
+from semcast.wire.families.votes import SAFETY, STABILITY, Progress, Vector
+from semcast.wire.frames import DATA, RELAYED
 from semcast.wire.message import Message
 
 # One of everything, small: each byte of it is changed below.
@@ -132,7 +115,8 @@ def assert_sound(frames: bytes) -> None:
         return
     assert held_bytes(decoded) <= len(frames)
     assert_in_range(decoded)
-    again = b"".join(encoded([item]) for item in [*decoded.messages, *decoded.control])
+    everything: list[Item] = [*decoded.messages, *decoded.control]
+    again = b"".join(encoded([item]) for item in everything)
     back = Decoder().decode(again, SENDER)
     assert (back.messages, back.control) == (decoded.messages, decoded.control)
 

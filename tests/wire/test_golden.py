@@ -1,8 +1,9 @@
 """The format, byte for byte. A change here is a change of format and needs a new version.
 
-The files `golden/frames_*.hex` were written by hand from the layout in `wire/frames.py`; what
-follows a # explains its line. Members of two releases talk to each other, so never make a file
-fit the code: make the code fit the file, or raise `header.VERSION` and add files of its own.
+The files `golden/frames_*.hex` were written by hand from the layout in `wire/frames.py` and
+`wire/families/`; what follows a # explains its line. Members of two releases talk to each other,
+so never make a file fit the code: make the code fit the file, or raise `header.VERSION` and add
+files of its own.
 """
 
 import pytest
@@ -12,18 +13,11 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import encode_whole
+from semcast.wire.families.measures import Echo, Times, Tree
+from semcast.wire.families.repair import Covered, Fragment, Nak
+from semcast.wire.families.rounds import Round
+from semcast.wire.families.votes import Progress, Vector
 from semcast.wire.fragment import Reassembler
-from semcast.wire.frames import (
-    Covered,
-    Echo,
-    Fragment,
-    Nak,
-    Progress,
-    Round,
-    Times,
-    Tree,
-    Vector,
-)
 from semcast.wire.header import CHECK_BYTES, HEADER_BYTES
 from semcast.wire.keys import UNSEALED
 from semcast.wire.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from semcast.errors import ConfigError
 from semcast.protocol.config import NO_PARENT
-from semcast.wire.frames import TREE_MEMBERS_MAX
+from semcast.wire.families.measures import TREE_MEMBERS_MAX
 
 # "filled", "measured", or pairs: a member, and the one that it hangs on. The root is in no pair's
 # first place.

@@ -42,7 +42,10 @@ from semcast.protocol.streams.requests import Requests
 from semcast.protocol.streams.sender import Sender
 from semcast.protocol.voting import NEVER, Voting
 from semcast.wire.decode import Decoder
-from semcast.wire.frames import Covered, Fragment, MeasureFrame, Nak, Round, Vector
+from semcast.wire.families.measures import Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.repair import Covered, Fragment, Nak
+from semcast.wire.families.rounds import Round
+from semcast.wire.families.votes import Vector
 from semcast.wire.message import Message
 
 # Room for a key beside a payload.
@@ -245,7 +248,7 @@ class Member:
 
     def name(self, sender: int, name: str) -> None:
         """Messages of this member say that name as their sender's, whichever life they are of."""
-        self._decoder.name(sender, name)
+        self._decoder.sources.name(sender, name)
 
     def oldest(self) -> Message | None:
         """The message that has waited longest for the application, which stays."""
@@ -306,7 +309,7 @@ class Member:
             self._incarnations[int(source.sender)] = int(source.incarnation)
             self._asking.restarted(int(source.sender))
         self._asking.heard(int(source.sender), now_ns)
-        decoded = self._decoder.decode(frames, self._decoder.intern(source))
+        decoded = self._decoder.decode(frames, self._decoder.sources.intern(source))
         if decoded.messages:
             self._streams.on_messages(decoded.messages, now_ns)
         for control in decoded.control:
@@ -320,7 +323,7 @@ class Member:
                 self._on_round(control, source, now_ns)
             elif isinstance(control, Fragment):
                 self._streams.on_fragment(control, now_ns)
-            else:
+            elif isinstance(control, (Echo, Times, Tree)):
                 self._on_measure(control, source, now_ns)
 
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
@@ -529,4 +532,4 @@ class Member:
             covers.append((seq, by_source, by_seq))
         self._sender.passed_over.clear()
         for at in range(0, len(covers), ROWS_MAX):
-            self._outbox.covered(EVERYBODY, Covered(self.me, covers[at : at + ROWS_MAX]))
+            self._outbox.frame(EVERYBODY, Covered(self.me, covers[at : at + ROWS_MAX]))

@@ -6,7 +6,7 @@ from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
 from semcast.wire.encode import FrameWriter
 from semcast.wire.fragment import fragments_of
-from semcast.wire.frames import Covered, Echo, MeasureFrame, Nak, Round, Times, Vector
+from semcast.wire.frames import ControlFrame
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
@@ -71,52 +71,16 @@ class Outbox:
         if writer.add_message(message):
             return
         for fragment in fragments_of(message, self._limits):
-            if not writer.add_fragment(fragment):
-                self._flush(to, writer)
-                added = writer.add_fragment(fragment)
-                assert added, "a fragment fits an empty datagram"
+            self.frame(to, fragment)
 
-    def nak(self, to: int, nak: Nak) -> None:
-        """A request; its list of ranges is short."""
-        assert len(nak.ranges) <= ROWS_MAX
+    def frame(self, to: int, frame: ControlFrame) -> None:
+        """A control frame. Lists in it are kept short by whoever makes it."""
         writer = self._writer(to)
-        if not writer.add_nak(nak):
-            self._flush(to, writer)
-            added = writer.add_nak(nak)
-            assert added, "a request fits an empty datagram"
-
-    def covered(self, to: int, covered: Covered) -> None:
-        """What replaces messages that were asked for; the list is short."""
-        assert len(covered.covers) <= ROWS_MAX
-        writer = self._writer(to)
-        if not writer.add_covered(covered):
-            self._flush(to, writer)
-            added = writer.add_covered(covered)
-            assert added, "an answer fits an empty datagram"
-
-    def vector(self, to: int, vector: Vector) -> None:
-        """Votes."""
-        writer = self._writer(to)
-        if not writer.add_vector(vector):
-            self._flush(to, writer)
-            if not writer.add_vector(vector):
-                raise MessageTooLargeError(0, self._limits.frames_bytes_max)
-
-    def round(self, to: int, told: Round) -> None:
-        """A message of a round of stability detection; a page is small."""
-        writer = self._writer(to)
-        if not writer.add_round(told):
-            self._flush(to, writer)
-            added = writer.add_round(told)
-            assert added, "a page fits an empty datagram"
-
-    def measure(self, to: int, frame: MeasureFrame) -> None:
-        """What is told of round-trip times and the tree; `measuring.py` keeps it small."""
-        writer = self._writer(to)
-        if not _add_measure(writer, frame):
-            self._flush(to, writer)
-            added = _add_measure(writer, frame)
-            assert added, "a tree that is too large was refused at the beginning"
+        if writer.add(frame):
+            return
+        self._flush(to, writer)
+        if not writer.add(frame):
+            raise MessageTooLargeError(frame.size_bytes(), self._limits.frames_bytes_max)
 
     def _writer(self, to: int) -> FrameWriter:
         writer = self._writers.get(to)
@@ -129,11 +93,3 @@ class Outbox:
     def _flush(self, to: int, writer: FrameWriter) -> None:
         if len(writer) > 0:
             self._ready.append(Outgoing(to, writer.take()))
-
-
-def _add_measure(writer: FrameWriter, frame: MeasureFrame) -> bool:
-    if isinstance(frame, Echo):
-        return writer.add_echo(frame)
-    if isinstance(frame, Times):
-        return writer.add_times(frame)
-    return writer.add_tree(frame)

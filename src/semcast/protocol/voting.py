@@ -126,17 +126,17 @@ class Voting:
             vectors += gossiping.safety.vectors()
         for to in self._peers():
             for vector in vectors:
-                outbox.vector(to, vector)
+                outbox.frame(to, vector)
 
     def tell_rounds(self, rounds: Rounds, outbox: Outbox, now_ns: i64) -> None:
         """Send what rounds have to say, or let it wait for a ride."""
         for to, told in self.rides.overdue(now_ns):
-            outbox.round(to, told)
+            outbox.frame(to, told)
         for to, told in rounds.take_out():
             if not self.rides.wait(to, told, now_ns):
-                outbox.round(to, told)
+                outbox.frame(to, told)
         for to, frame in rounds.take_measures():
-            outbox.measure(to, frame)
+            outbox.frame(to, frame)
 
     def next_deadline_ns(self) -> i64:
         """When there is something to do without anything having come."""

@@ -10,8 +10,10 @@ cryptography package, which takes longer than all the rest, so import them where
 
 from semcast.wire.decode import Decoded, Decoder
 from semcast.wire.encode import FrameWriter
+from semcast.wire.families.repair import Covered, Fragment, Nak
+from semcast.wire.families.votes import Progress, Vector
 from semcast.wire.fragment import Reassembler, fragments_of
-from semcast.wire.frames import ControlFrame, Covered, Fragment, Nak, Progress, Vector
+from semcast.wire.frames import ControlFrame
 from semcast.wire.header import VERSION, Header, decode_header
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message

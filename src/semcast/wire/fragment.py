@@ -15,14 +15,8 @@ from semcast.errors import MessageTooLargeError, RemoteProtocolError
 from semcast.ids import Source
 from semcast.wire.decode import decode_whole
 from semcast.wire.encode import encode_whole
-from semcast.wire.frames import (
-    FRAGMENT_HEAD_BYTES,
-    FRAME_HEAD_BYTES,
-    SOURCE_BYTES,
-    WHOLE_HEAD_BYTES,
-    WORDS_MAX,
-    Fragment,
-)
+from semcast.wire.families.repair import FRAGMENT_HEAD_BYTES, Fragment
+from semcast.wire.frames import FRAME_HEAD_BYTES, SOURCE_BYTES, WHOLE_HEAD_BYTES, WORDS_MAX
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES
 from semcast.wire.limits import IP_UDP_BYTES, PATH_MTU_BYTES_MIN, Limits
 from semcast.wire.message import Message

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from semcast.ids import Source
 from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTracker
-from semcast.wire.frames import Progress, Vector
+from semcast.wire.families.votes import Progress, Vector
 
 MEMBERS = [10, 20, 30, 40]
 SOURCE = Source(10, 1)

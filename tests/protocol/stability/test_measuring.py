@@ -21,7 +21,7 @@ from semcast.protocol.stability.rounds.measuring import Measuring, Stopwatch, ro
 from semcast.protocol.stability.rounds.protocols import RoundSetup, check_measured
 from semcast.protocol.stability.rounds.roll import Roll
 from semcast.protocol.stability.rounds.shape import NOBODY, Shape, filled_tree, given_tree
-from semcast.wire.frames import Echo, Times, Tree
+from semcast.wire.families.measures import Echo, Times, Tree
 from semcast.wire.limits import Limits
 
 MS: Final = 1_000_000

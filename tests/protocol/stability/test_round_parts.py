@@ -24,7 +24,9 @@ from semcast.protocol.stability.rounds.told import EVERYBODY
 from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
-from semcast.wire.frames import REBORN, Round
+from semcast.wire.families.measures import Echo, Times
+from semcast.wire.families.repair import Fragment
+from semcast.wire.families.rounds import REBORN, Round
 from semcast.wire.limits import Limits
 
 MS = 1_000_000
@@ -296,6 +298,17 @@ def test_frames_ride_on_datagrams_with_room_and_go_alone_when_they_waited_enough
     assert rides.wait(7, told, 10 * MS)
     assert rides.overdue(15 * MS) == [(7, told)]
     assert rides.board(b"") == b""
+
+
+def test_frames_of_any_type_ride_but_none_that_fits_no_datagram() -> None:
+    me = Source(1, 1)
+    limits = Limits(576)
+    rides = Rides(me, limits, 5 * MS)
+    echo, of_another = Echo(True, 7), Fragment(Source(2, 1), 1, 0, 1, b"piece")
+    assert rides.wait(7, echo, 0)
+    assert rides.wait(8, of_another, 0)
+    assert not rides.wait(7, Times(0, [1] * limits.frames_bytes_max), 0)
+    assert Decoder().decode(rides.board(b""), me).control == [echo, of_another]
 
 
 def test_without_a_time_to_wait_nothing_waits() -> None:

@@ -11,7 +11,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.ids import Source
-from semcast.wire.frames import MeasureFrame, Round
+from semcast.wire.families.measures import MeasureFrame
+from semcast.wire.families.rounds import Round
 
 
 class StabilityTracker(ABC):

@@ -25,8 +25,8 @@ from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.inbound import Inbound
 from semcast.protocol.streams.repair import Repair, Want
 from semcast.protocol.voting import Voting
+from semcast.wire.families.repair import Covered, Fragment
 from semcast.wire.fragment import Reassembler
-from semcast.wire.frames import Covered, Fragment
 from semcast.wire.message import Message
 
 _FULL: Final = Verdict.FULL

@@ -20,7 +20,7 @@ from semcast.protocol.streams.intake import Intake
 from semcast.protocol.streams.repair import Repair
 from semcast.protocol.streams.sender import Sender
 from semcast.protocol.voting import Voting
-from semcast.wire.frames import Covered, Nak
+from semcast.wire.families.repair import Covered, Nak
 
 
 @final
@@ -88,7 +88,7 @@ class Requests:
         for (target, private), ranges in asked.items():
             for at in range(0, len(ranges), ROWS_MAX):
                 some = ranges[at : at + ROWS_MAX]
-                self._outbox.nak(EVERYBODY, Nak(source, target, private, some))
+                self._outbox.frame(EVERYBODY, Nak(source, target, private, some))
                 self._figures.naks_sent += 1
             if self._observer is not None:
                 self._tell_asked(source, ranges)
@@ -120,7 +120,7 @@ class Requests:
             left -= min(left, last - first + 1)
         for at in range(0, len(covers), ROWS_MAX):
             some = covers[at : at + ROWS_MAX]
-            self._outbox.covered(int(asker.sender), Covered(nak.source, some))
+            self._outbox.frame(int(asker.sender), Covered(nak.source, some))
 
     def _answer(
         self,

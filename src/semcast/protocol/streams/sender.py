@@ -137,7 +137,7 @@ class Sender:
 
     def _pack_fragments(self, message: Message, out: list[bytes]) -> None:
         for fragment in fragments_of(message, self._limits):
-            if not self._writer.add_fragment(fragment):
+            if not self._writer.add(fragment):
                 out.append(self._writer.take())
-                added = self._writer.add_fragment(fragment)
+                added = self._writer.add(fragment)
                 assert added, "a fragment fits an empty datagram"

@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from semcast.ids import Source
 from semcast.protocol.config import LIVES_MAX
 from semcast.protocol.stability.tracker import StabilityTracker
-from semcast.wire.frames import Progress, Vector
+from semcast.wire.families.votes import Progress, Vector
 
 SENDERS_PER_PAGE: Final = 4
 # A sender that restarts again and again may have a few lives in a vector.

@@ -18,7 +18,8 @@ from semcast.protocol.stability.rounds.patience import NEVER
 from semcast.protocol.stability.rounds.protocols import RoundSetup
 from semcast.protocol.stability.rounds.told import EVERYBODY
 from semcast.protocol.stability.tracker import Rounds
-from semcast.wire.frames import REBORN, SAYS_NOTHING, MeasureFrame, Round
+from semcast.wire.families.measures import MeasureFrame
+from semcast.wire.families.rounds import REBORN, SAYS_NOTHING, Round
 
 # A newcomer that nobody hears says so ever less often, down to this many periods apart.
 _PERIODS_MAX: Final = 32

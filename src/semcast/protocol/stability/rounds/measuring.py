@@ -30,7 +30,7 @@ from semcast.protocol.stability.rounds.shape import (
 )
 from semcast.protocol.stability.rounds.shape import Times as Table
 from semcast.protocol.stability.rounds.told import EVERYBODY
-from semcast.wire.frames import TIME_US_MAX, Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.measures import TIME_US_MAX, Echo, MeasureFrame, Times, Tree
 
 _MS: Final = 1_000_000
 # Between two echoes that a member asks for: while it gets to know the others, and afterwards.

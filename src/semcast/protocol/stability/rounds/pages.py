@@ -29,7 +29,7 @@ from semcast.protocol.stability.rounds.told import ABSTAINS, ACK, EVERYBODY, Num
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.protocol.stability.tracker import RoundPages
-from semcast.wire.frames import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
+from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
 
 WIDTH: Final = LIVES_MAX * SENDERS_PER_PAGE
 

@@ -13,7 +13,8 @@ from semcast.protocol.stability.rounds.s_train import STrain
 from semcast.protocol.stability.rounds.shape import Shape, filled_tree, given_tree
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.train import Train
-from semcast.wire.frames import FRAME_HEAD_BYTES, TREE_HEAD_BYTES, TREE_MEMBERS_MAX
+from semcast.wire.families.measures import TREE_HEAD_BYTES, TREE_MEMBERS_MAX
+from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.limits import Limits
 
 _NUMBERS: Final = {"coordp": 1, "fulldist": 2, "train": 3, "s_coordp": 4, "s_train": 5}

@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.encode import FrameWriter
-from semcast.wire.frames import Round
+from semcast.wire.frames import ControlFrame
 from semcast.wire.limits import Limits
 
 NEVER: Final = SEQ_MAX
@@ -26,15 +26,13 @@ class Rides:
         self._room: Final[i64] = limits.frames_bytes_max
         self._writer: Final = FrameWriter(me, limits.frames_bytes_max)
         # In the order in which they came: when to send it alone, where to, and the frame twice.
-        self._waiting: list[tuple[int, int, Round, bytes]] = []
+        self._waiting: list[tuple[int, int, ControlFrame, bytes]] = []
 
-    def wait(self, to: int, told: Round, now_ns: i64) -> bool:
-        """Whether a frame may wait; it is then held here."""
-        if self._wait_ns == 0:
+    def wait(self, to: int, frame: ControlFrame, now_ns: i64) -> bool:
+        """Whether a frame may wait; it is then held here. One that fits no datagram may not."""
+        if self._wait_ns == 0 or not self._writer.add(frame):
             return False
-        added = self._writer.add_round(told)
-        assert added, "a page fits an empty datagram"
-        self._waiting.append((int(now_ns + self._wait_ns), to, told, self._writer.take()))
+        self._waiting.append((int(now_ns + self._wait_ns), to, frame, self._writer.take()))
         return True
 
     def board(self, frames: bytes) -> bytes:
@@ -50,9 +48,9 @@ class Rides:
         self._waiting = left
         return frames
 
-    def overdue(self, now_ns: i64) -> list[tuple[int, Round]]:
+    def overdue(self, now_ns: i64) -> list[tuple[int, ControlFrame]]:
         """Frames that have waited long enough."""
-        due = [(to, told) for until_ns, to, told, _ in self._waiting if until_ns <= now_ns]
+        due = [(to, frame) for until_ns, to, frame, _ in self._waiting if until_ns <= now_ns]
         if due:
             self._waiting = [one for one in self._waiting if one[0] > now_ns]
         return due

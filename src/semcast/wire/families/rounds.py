@@ -1,0 +1,136 @@
+"""Rounds of stability detection that go along a tree or a ring.
+
+    0x07 ROUND      kind u8 · unnamed u8 · page u16 · target i64 · epoch i64 · round i64 ·
+                    root u32 · count u32 · then (source, value i64, newest i64)*
+
+A ROUND has flag OF_SAFETY when f+1 votes are counted and not all.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import ID_MAX, Source
+from semcast.wire.body import Body, FrameType
+from semcast.wire.fields import write_source, write_u32
+from semcast.wire.frames import ControlFrame
+
+ROUND: Final = 0x07
+
+# Flag of ROUND frames.
+OF_SAFETY: Final = 0x01
+# Kinds of ROUND frames; the last says that the sender is in another life, whose number is `round`.
+ROUND_KINDS: Final = 5
+REBORN: Final = 5
+# What a ROUND frame says of sources that it does not name: nothing, that the voters have none of
+# it, that they have what is agreed, or that they abstain.
+SAYS_NOTHING: Final = 0
+HAVE_NONE: Final = 1
+HAVE_AGREED: Final = 2
+ABSTAIN: Final = 3
+_HEAD_BYTES: Final = 36
+_ROW_BYTES: Final = 32
+
+
+@final
+@dataclass(init=False)
+class Round(ControlFrame):
+    """A message of a round of stability detection; see `protocol/stability/rounds/tracker.py`."""
+
+    # Whether it counts to f+1 votes instead of all (SRM §5.3).
+    safety: bool
+    kind: i64
+    # What it says of sources that have no row.
+    unnamed: i64
+    # Which sources it is about: the senders of one page.
+    page: i64
+    # The sender id of the one member that it is for, or -1: everybody.
+    target: i64
+    epoch: i64
+    round: i64
+    # The index of the member that began the round.
+    root: i64
+    count: i64
+    # (source, its value, the newest of it that anybody spoke of)
+    rows: list[tuple[Source, int, int]]
+
+    def __init__(
+        self,
+        safety: bool,
+        kind: i64,
+        unnamed: i64,
+        page: i64,
+        target: i64,
+        epoch: i64,
+        round: i64,  # noqa: A002
+        root: i64,
+        count: i64,
+        rows: list[tuple[Source, int, int]],
+    ) -> None:
+        self.safety = safety
+        self.kind = kind
+        self.unnamed = unnamed
+        self.page = page
+        self.target = target
+        self.epoch = epoch
+        self.round = round
+        self.root = root
+        self.count = count
+        self.rows = rows
+
+    def frame_kind(self) -> i64:
+        return ROUND
+
+    def flags(self) -> i64:
+        return OF_SAFETY if self.safety else 0
+
+    def size_bytes(self) -> i64:
+        return _HEAD_BYTES + _ROW_BYTES * len(self.rows)
+
+    def write(self, out: BytesWriter) -> None:
+        write_u32(out, self.kind | (self.unnamed << 8) | (self.page << 16))
+        write_i64_le(out, self.target)
+        write_i64_le(out, self.epoch)
+        write_i64_le(out, self.round)
+        write_u32(out, self.root)
+        write_u32(out, self.count)
+        for source, value, newest in self.rows:
+            write_source(out, source)
+            write_i64_le(out, value)
+            write_i64_le(out, newest)
+
+    @staticmethod
+    def read(body: Body) -> "Round":
+        """A message of a kind that there is."""
+        at = body.at
+        if body.size() < _HEAD_BYTES:
+            raise RemoteProtocolError(f"round has {body.size()} bytes left for its head")
+        head = body.u32(at)
+        kind, unnamed = head & 0xFF, (head >> 8) & 0xFF
+        if kind < 1 or kind > ROUND_KINDS or unnamed > ABSTAIN:
+            raise RemoteProtocolError(f"round with a message of kind {kind}, unnamed {unnamed}")
+        target = body.number(at + 4)
+        if target < -1 or target > ID_MAX:
+            raise RemoteProtocolError(f"round told to member {target}")
+        rows = [
+            (body.source(row), int(body.count(row + 16)), int(body.count(row + 24)))
+            for row in body.rows(at + _HEAD_BYTES, _ROW_BYTES, "ROUND")
+        ]
+        return Round(
+            body.flags & OF_SAFETY != 0,
+            kind,
+            unnamed,
+            head >> 16,
+            target,
+            body.count(at + 12),
+            body.count(at + 20),
+            body.u32(at + 28),
+            body.u32(at + 32),
+            rows,
+        )
+
+
+FAMILY: Final[tuple[FrameType, ...]] = (FrameType("ROUND", ROUND, OF_SAFETY, Round.read),)

@@ -1,0 +1,132 @@
+"""Votes that are gossiped: how far the members of a round got with every source.
+
+    0x05 STABILITY  round i64 · voters: length u16, then that many bytes ·
+                    then (source, agreed i64, lowest i64, newest i64)*
+    0x06 SAFETY     likewise
+
+A STABILITY has flag WAITS when its sender has no room until it gets votes.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import SEQ_MAX, Source
+from semcast.wire.body import Body, FrameType
+from semcast.wire.fields import write_source, write_u16
+from semcast.wire.frames import ControlFrame
+
+STABILITY: Final = 0x05
+SAFETY: Final = 0x06
+
+# Flag of STABILITY frames.
+WAITS: Final = 0x01
+_HEAD_BYTES: Final = 10
+_ROW_BYTES: Final = 40
+
+
+@final
+@dataclass(init=False)
+class Progress:
+    """One row of a vector: how far a source's messages got."""
+
+    source: Source
+    # Agreed in earlier rounds: everything up to here is stable (or safe).
+    agreed: i64
+    # The lowest that the voters of this round have.
+    lowest: i64
+    # The newest that anybody spoke of: a hint that the last message was lost (SRM §5.3).
+    newest: i64
+
+    def __init__(self, source: Source, agreed: i64, lowest: i64, newest: i64) -> None:
+        self.source = source
+        self.agreed = agreed
+        self.lowest = lowest
+        self.newest = newest
+
+
+@final
+@dataclass(init=False)
+class Vector(ControlFrame):
+    """A round of stability or safety detection, as gossiped."""
+
+    # Whether it counts to f+1 votes instead of all (SRM §5.3).
+    safety: bool
+    round: i64
+    # Bit i: member i has voted in this round.
+    voters: int
+    rows: list[Progress]
+    # Whether whoever tells has no room to send until it gets votes.
+    waits: bool
+
+    def __init__(
+        self,
+        safety: bool,
+        round: i64,  # noqa: A002
+        voters: int,
+        rows: list[Progress],
+        waits: bool = False,
+    ) -> None:
+        self.safety = safety
+        self.waits = waits
+        self.round = round
+        self.voters = voters
+        self.rows = rows
+
+    def frame_kind(self) -> i64:
+        return SAFETY if self.safety else STABILITY
+
+    def flags(self) -> i64:
+        assert not (self.waits and self.safety), "whoever waits, waits for stability"
+        return WAITS if self.waits else 0
+
+    def size_bytes(self) -> i64:
+        return _HEAD_BYTES + _bytes_of(self.voters) + _ROW_BYTES * len(self.rows)
+
+    def write(self, out: BytesWriter) -> None:
+        voters_len = _bytes_of(self.voters)
+        write_i64_le(out, self.round)
+        write_u16(out, voters_len)
+        out.write(self.voters.to_bytes(voters_len, "little"))
+        for row in self.rows:
+            write_source(out, row.source)
+            write_i64_le(out, row.agreed)
+            write_i64_le(out, row.lowest)
+            write_i64_le(out, row.newest)
+
+    @staticmethod
+    def read(body: Body) -> "Vector":
+        """A round of either kind: their layout is the same."""
+        at = body.at
+        if body.size() < _HEAD_BYTES:
+            raise RemoteProtocolError(f"vector has {body.size()} bytes left for its head")
+        round_number = body.number(at)
+        if round_number < 0 or round_number > SEQ_MAX:
+            raise RemoteProtocolError(f"vector of round {round_number}")
+        voters_len = body.u16(at + 8)
+        rows_at = at + _HEAD_BYTES + voters_len
+        if rows_at > body.end:
+            raise RemoteProtocolError(
+                f"vector says {voters_len} bytes of voters, {body.size() - _HEAD_BYTES} are left"
+            )
+        voters = int.from_bytes(body.bytes_of(at + _HEAD_BYTES, rows_at), "little")
+        rows = [
+            Progress(
+                body.source(row), body.count(row + 16), body.count(row + 24), body.count(row + 32)
+            )
+            for row in body.rows(rows_at, _ROW_BYTES, "vector")
+        ]
+        return Vector(body.kind == SAFETY, round_number, voters, rows, body.flags & WAITS != 0)
+
+
+def _bytes_of(voters: int) -> i64:
+    return (voters.bit_length() + 7) // 8
+
+
+FAMILY: Final[tuple[FrameType, ...]] = (
+    FrameType("STABILITY", STABILITY, WAITS, Vector.read),
+    FrameType("SAFETY", SAFETY, 0, Vector.read),
+)
