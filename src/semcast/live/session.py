@@ -149,6 +149,11 @@ class Session:
     ) -> int:
         """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
+        self.take_in(received, now_ns)
+        return len(received)
+
+    def take_in(self, received: list[tuple[bytes, Address]], now_ns: int) -> None:
+        """Take these datagrams, which came from these addresses."""
         opener, mine, proved = self.opener, self._mine, self.door.proved
         self._newcomers.refill(now_ns)
         for datagram, address in received:
@@ -174,7 +179,6 @@ class Session:
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
-        return len(received)
 
     def _on_replay(self, datagram: bytes, address: Address, now_ns: int) -> None:
         """Somebody may not know that another of its name was here, or that its clock was set back
