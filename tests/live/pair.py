@@ -18,6 +18,7 @@ from tests.live.fake_world import World
 
 from semcast.live.address import Address
 from semcast.live.engine import Engine
+from semcast.live.host import Host
 from semcast.live.session import Session
 from semcast.live.waker import Waker
 from semcast.testing import FakeMember
@@ -62,7 +63,8 @@ class Pair:
     The real time is years after that in which they met, so that everything is due.
     """
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, host: Host | None = None, **settings: int) -> None:
+        """At a host of its own, or at one that other pairs share."""
         self.world = World(names="ab")
         network = self.world.network
         self.a = self.world.join("a")
@@ -79,7 +81,9 @@ class Pair:
         self.b = FakeMember(network, session)
         network.members.append(self.b)
         assert network.run(lambda: self.a.complete and self.b.complete)
-        self.engine = Engine(session)
+        if host is not None:
+            host.claims += 1
+        self.engine = Engine(session, host)
 
     def sent(self, send: Callable[[], object]) -> list[tuple[bytes, Address]]:
         """What a sends in there, and where from."""
