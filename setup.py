@@ -37,6 +37,7 @@ LIVE = (
     "inlets.py",
     "followers.py",
     "turns.py",
+    "attendance.py",
     "host.py",
     "engine.py",
     "session.py",

@@ -70,7 +70,7 @@ def sockets() -> int:
     found = 0
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the folder's own is gone by now
-            found += os.readlink(link).startswith("socket:")
+            found += str(link.readlink()).startswith("socket:")
     return found
 
 
@@ -175,7 +175,9 @@ def show(console: Console, kind: str, one: dict[str, float], many: dict[str, flo
         ("idle processor time", "idle_cpu_share", " ms/s", 1e3),
     ):
         cells = [one[key], many[key], (many[key] - one[key]) / further]
-        table.add_row(name, *(f"{cell * scale:,.2f}".rstrip("0").rstrip(".") + unit for cell in cells))
+        table.add_row(
+            name, *(f"{cell * scale:,.2f}".rstrip("0").rstrip(".") + unit for cell in cells)
+        )
     table.add_row("messages", f"{one['messages_s']:,.0f}/s", f"{many['messages_s']:,.0f}/s", "")
     console.print(table)
 

@@ -1,4 +1,4 @@
-"""Who is due first: the same as a search through all of them, whatever is put, moved and removed."""
+"""Who is due first: what a search through all of them finds, whatever is put and removed."""
 
 import random
 

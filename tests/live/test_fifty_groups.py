@@ -45,7 +45,7 @@ def open_sockets() -> int:
     count = 0
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
-            count += os.readlink(link).startswith("socket:")
+            count += str(link.readlink()).startswith("socket:")
     return count
 
 

@@ -12,6 +12,7 @@ from tests.live.groups import wait_until
 from tests.live.pair import MANY, MS, Pair, Script
 
 from semcast.errors import GroupClosedError
+from semcast.live.followers import KEPT_NS
 from semcast.live.host import Host
 from semcast.live.session import HELLO_NS
 
@@ -128,6 +129,78 @@ def test_a_leader_that_goes_leaves_the_sockets_to_a_follower(how: str, two: list
     wait_until(leads(other), "the follower leads")
     other.pass_on(lambda: other.a.send(b"for the follower"))
     assert follower.result() == [b"for the follower"]
+
+
+def receive_soon_again(pair: Pair) -> None:
+    """It is one that is never long away."""
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            pair.engine.receive(0.001)
+    while not pair.engine.seat.soon_back:  # the machine is busy
+        with pytest.raises(TimeoutError):
+            pair.engine.receive(0.001)
+
+
+def test_the_place_of_a_reader_that_is_soon_back_is_kept_and_given_up_if_it_is_not(
+    two: list[Pair],
+) -> None:
+    """So that its messages take one wake-up; and others do not wait for it for ever."""
+    quick, other = two
+    host = quick.engine.host
+    receive_soon_again(quick)
+    follower = Receiver(other)
+    wait_until(leads(other), "it leads, as nobody else is here")
+    with host.lock:
+        now_ns = host.clock.now_ns()
+        host._keep_place(quick.engine.seat, now_ns)
+        assert host._followers.place_is_taken(other.engine.seat, now_ns)
+        assert not host._followers.place_is_taken(quick.engine.seat, now_ns)
+        # Whoever leads for the other lets it have the place.
+        other.engine.host._leader_waker.wake()
+        host._followers._kept_until_ns = 1 << 61
+    wait_until(follows(other), "it follows")
+    receive_soon_again(quick)
+    with host.lock:
+        host._followers._kept_until_ns = 0
+    quick.engine.start()
+    host._waker.wake()
+    wait_until(leads(other), "it leads again")
+    other.pass_on(lambda: other.a.send(b"x"))
+    assert follower.result() == [b"x"]
+
+
+def test_a_leader_that_waits_for_long_leaves_its_place_to_a_reader_that_has_more_to_read(
+    two: list[Pair],
+) -> None:
+    quick, idle = two
+    host = quick.engine.host
+    leader = Receiver(idle)
+    wait_until(leads(idle), "it leads")
+    time.sleep(4 * KEPT_NS / 1e9)
+    reader = Receiver(quick)
+    wait_until(follows(quick), "it follows")
+    with host.lock:
+        quick.engine.seat.soon_back = True
+    quick.pass_on(lambda: quick.a.send(b"x"))
+    assert reader.result() == [b"x"]
+    assert host._followers._kept_for is quick.engine.seat
+    quick.engine.start()  # which sees that it does not come
+    wait_until(leads(idle), "it leads again")
+    idle.pass_on(lambda: idle.a.send(b"x"))
+    assert leader.result() == [b"x"]
+
+
+def test_a_place_that_is_kept_for_a_group_that_is_left_is_free(two: list[Pair]) -> None:
+    quick, other = two
+    host = quick.engine.host
+    with host.lock:
+        host._keep_place(quick.engine.seat, 1 << 61)
+    follower = Receiver(other)
+    wait_until(follows(other), "it follows")
+    quick.engine.stop()
+    wait_until(leads(other), "it leads")
+    other.pass_on(lambda: other.a.send(b"x"))
+    assert follower.result() == [b"x"]
 
 
 def test_a_sender_in_another_group_tells_the_leader_when_that_is_due_sooner(
@@ -375,10 +448,12 @@ def test_a_leader_tells_an_application_that_waits_without_a_thread(two: list[Pai
     assert leader.result() == [b"x"]
 
 
-def test_the_engines_thread_reads_at_once_for_those_without_one_when_nobody_leads(
+def test_the_engines_thread_reads_for_those_without_one_when_nobody_leads(
     two: list[Pair],
 ) -> None:
-    """Although the other group's application was here just now, and may be back soon."""
+    """Although the other group's application was here, and may be back: its place is kept, but
+    not for long.
+    """
     one, unthreaded = two
     unthreaded.engine.notify(lambda: None)
     one.engine.start()
@@ -386,7 +461,8 @@ def test_the_engines_thread_reads_at_once_for_those_without_one_when_nobody_lead
     for _ in range(20):
         with pytest.raises(TimeoutError):
             one.engine.receive(0.002)
-        assert not host._is_near(host.clock.now_ns())
+        later_ns = host.clock.now_ns() + KEPT_NS
+        assert not host._is_near(later_ns)
     unthreaded.pass_on(lambda: unthreaded.a.send(b"x"))
     wait_until(lambda: unthreaded.b.waiting > 0, "it is read", DEADLINE_S)
     unthreaded.engine.stop()

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from tests.live.pair import LOOK_NS, MS, Pair, Script
 
-from semcast.live.host import LATE_NS
+from semcast.live.attendance import LATE_NS
 from semcast.live.patience import PAUSE_NS
 
 DEADLINE_S = 30.0

@@ -11,7 +11,8 @@ from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
 from semcast.live import hosting
-from semcast.live.host import ATTEND_NS, Host
+from semcast.live.attendance import ATTEND_NS
+from semcast.live.host import Host
 from semcast.live.portion import Portion
 from semcast.live.seat import Seat
 from semcast.live.session import Session

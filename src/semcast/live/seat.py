@@ -9,6 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.errors import GroupClosedError
 from semcast.live.burst import TAIL_NS, Burst
 from semcast.live.clock import FOREVER, Clock
 from semcast.live.deadlines import Due
@@ -41,6 +42,8 @@ class Seat(Due):
         self.closing = False
         # Threads that wait for something of this group while another reads the sockets.
         self.followers: list[threading.Lock] = []
+        # When somebody last began to wait for it.
+        self.waits_ns: i64 = 0
         # When whoever waits last stopped waiting, and whether it was soon back.
         self.left_ns: i64 = -FOREVER
         self.soon_back = False
@@ -93,6 +96,18 @@ class Seat(Due):
         """Whether the application can take something."""
         member = self.session.member
         return member is not None and member.deliverable() > 0
+
+    def disown(self) -> None:
+        """In a forked child: it is another process's, and not to be touched."""
+        session = self.session
+        self.closing = True
+        self.seated = False
+        session.ended = GroupClosedError(
+            f"group {session.config.group!r} was joined by the parent process; "
+            "a process that was forked has to join by itself"
+        )
+        session.may_take = False
+        session.close()
 
     def came_bytes(self) -> int:
         """What came to its sockets since this was last asked."""
