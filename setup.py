@@ -40,6 +40,7 @@ LIVE = (
     "attendance.py",
     "host.py",
     "engine.py",
+    "notes.py",
     "session.py",
     "datagrams.py",
     "offload.py",

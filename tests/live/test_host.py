@@ -14,7 +14,7 @@ from tests.live.pair import MANY, MS, Pair, Script
 from semcast.errors import GroupClosedError
 from semcast.live.followers import KEPT_NS
 from semcast.live.host import Host
-from semcast.live.session import HELLO_NS
+from semcast.live.notes import HELLO_NS
 
 DEADLINE_S = 30.0
 
