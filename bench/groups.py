@@ -12,13 +12,14 @@ import argparse
 import json
 import os
 import platform
+import socket
 import subprocess
 import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -36,25 +37,26 @@ DEADLINE_S: Final = 60.0
 Group = semcast.blocking.Group
 
 
-def join(prefix: str, number: int, kind: str, name: str, peers: list[str]) -> Group:
-    way = {"interface": "lo"} if kind == "multicast" else {"host": "127.0.0.1"}
+def join(prefix: str, number: int, kind: str, name: str, **way: Any) -> Group:
+    place: dict[str, Any] = {"interface": "lo"} if kind == "multicast" else {"host": "127.0.0.1"}
     return semcast.blocking.join(
         f"{prefix}-{number}",
         name=name,
         members=["a", "b"],
         secret=SECRET,
         transport=kind,
-        peers=peers,
         deliver_own=False,
-        **way,  # type: ignore[arg-type]
+        **place,
+        **way,
     )
 
 
 def answer(prefix: str, count: int, kind: str, peer: str) -> None:
     """The other process: joins, takes what comes and says when it has all of it."""
+    peers = [peer] if peer else []
     with ExitStack() as stack:
         groups = [
-            stack.enter_context(join(prefix, number, kind, "b", [peer] if peer else []))
+            stack.enter_context(join(prefix, number, kind, "b", peers=peers))
             for number in range(count)
         ]
         for line in sys.stdin:
@@ -80,15 +82,13 @@ def rss_bytes() -> int:
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 def measure(count: int, kind: str, idle_s: float) -> dict[str, float]:
-    """This process in so many groups."""
+    """What it is for this process to be in so many groups."""
     prefix = f"bench-{os.getpid()}-{kind}-{count}"
     before_bytes, before_sockets = rss_bytes(), sockets()
     # Without multicast one of both has to be where the other looks for it.
@@ -105,22 +105,10 @@ def measure(count: int, kind: str, idle_s: float) -> dict[str, float]:
     assert other.stdout is not None
     with other, ExitStack() as stack:
         stack.callback(other.stdin.close)
-        groups = []
-        for number in range(count):
-            way = {"port": port, "host": "127.0.0.1"} if port else {"interface": "lo"}
-            groups.append(
-                stack.enter_context(
-                    semcast.blocking.join(
-                        f"{prefix}-{number}",
-                        name="a",
-                        members=["a", "b"],
-                        secret=SECRET,
-                        transport=kind,
-                        deliver_own=False,
-                        **way,  # type: ignore[arg-type]
-                    )
-                )
-            )
+        way = {"port": port} if port else {}
+        groups = [
+            stack.enter_context(join(prefix, number, kind, "a", **way)) for number in range(count)
+        ]
         joined_bytes = rss_bytes()
         time.sleep(1.0)
         idle_began, idle_cpu = time.monotonic(), time.process_time()
@@ -175,9 +163,7 @@ def show(console: Console, kind: str, one: dict[str, float], many: dict[str, flo
         ("idle processor time", "idle_cpu_share", " ms/s", 1e3),
     ):
         cells = [one[key], many[key], (many[key] - one[key]) / further]
-        table.add_row(
-            name, *(f"{cell * scale:,.2f}".rstrip("0").rstrip(".") + unit for cell in cells)
-        )
+        table.add_row(name, *(f"{cell * scale:,.5g}{unit}" for cell in cells))
     table.add_row("messages", f"{one['messages_s']:,.0f}/s", f"{many['messages_s']:,.0f}/s", "")
     console.print(table)
 

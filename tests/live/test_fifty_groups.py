@@ -83,6 +83,26 @@ def test_fifty_groups_have_one_thread_and_few_sockets_and_each_delivers(kind: st
     assert not hosting._hosts
 
 
+def refused(group: Group) -> int:
+    return sum(int(n) for name, n in group.stats().items() if name.startswith("refused_"))
+
+
+def test_what_comes_for_no_group_here_is_counted_once_and_harms_none() -> None:
+    with groups_of_two(Way("unicast", ipv6=False), 3, deliver_own=False) as groups:
+        firsts = [a for a, _ in groups]
+        address = firsts[0]._engine.session.transport.address
+        assert all(one._engine.session.transport.address == address for one in firsts)
+        before = sum(map(refused, firsts))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            for size in (0, 3, 11, 12, 40, 1000):
+                stranger.sendto(b"\1" * size, address)
+        wait_until(lambda: sum(map(refused, firsts)) == before + 6, "each is refused once")
+        for a, b in groups:
+            b.send(b"x")
+            assert a.receive(DEADLINE_S).payload == b"x"
+        assert sum(map(refused, firsts)) == before + 6
+
+
 def test_groups_of_both_kinds_of_applications_go_on_side_by_side() -> None:
     """Blocking threads, and asyncio, in one process."""
 

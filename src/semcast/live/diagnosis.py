@@ -26,7 +26,7 @@ IPV6_MTU_BYTES_MIN: Final = 1_280
 MONOTONIC_S_MAX: Final = 0.001
 CLOCKS_MS_MAX: Final = 100.0
 DESCRIPTORS_WANTED: Final = 64
-DESCRIPTORS_NEEDED: Final = 4  # two sockets, and what the engine waits with
+DESCRIPTORS_NEEDED: Final = 7  # three sockets, and what their host waits with
 
 
 @dataclass(frozen=True)
