@@ -190,6 +190,21 @@ def test_a_leader_that_waits_for_long_leaves_its_place_to_a_reader_that_has_more
     assert leader.result() == [b"x"]
 
 
+def test_a_follower_that_goes_does_not_give_away_a_place_that_is_kept(two: list[Pair]) -> None:
+    quick, other = two
+    host = quick.engine.host
+    with host.lock:
+        host._keep_place(quick.engine.seat, 1 << 61)
+    followers = Receiver(other), Receiver(other, 0.01)
+    assert followers[1].result() == [TimeoutError]
+    wait_until(follows(other), "the first goes on following")
+    with host.lock:
+        assert host._followers.place_is_taken(other.engine.seat, host.clock.now_ns())
+    quick.engine.stop()
+    other.pass_on(lambda: other.a.send(b"x"))
+    assert followers[0].result() == [b"x"]
+
+
 def test_a_place_that_is_kept_for_a_group_that_is_left_is_free(two: list[Pair]) -> None:
     quick, other = two
     host = quick.engine.host
@@ -250,6 +265,23 @@ def test_turns_of_one_group_do_not_concern_idle_ones(monkeypatch: pytest.MonkeyP
         # Each says hello about once in that time at the most; and members gossip for a while.
         assert all(turns[pair] <= before[pair] + 3 for pair in idle)
         assert not host._turns._active
+
+
+def test_groups_whose_time_has_come_are_served_by_a_sender_that_goes_on_in_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody waits, and the engine's thread leaves the sockets to who is here."""
+    script = Script(monkeypatch)
+    with sharing(3) as (sender, *others):
+        for pair in others:
+            pair.world.network.seen.clear()
+        for _ in range(10):
+            script.sleep(HELLO_NS)
+            for _ in range(3):
+                sender.engine.try_send(b"x", None)
+            sender.engine.try_receive_many(100)
+        for pair in others:
+            assert pair.kinds(pair.b).count("note") >= 9
 
 
 def test_many_groups_that_are_due_at_once_are_served_in_several_turns() -> None:

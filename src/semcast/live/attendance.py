@@ -191,8 +191,11 @@ class Attendance:
         """
         if not self._followers.waiting and self._unthreaded == 0:
             return
+        now_ns = self.clock.now_ns()
+        if self._followers.place_is_taken(seat, now_ns):
+            return
         if seat.soon_back and seat.session.ended is None:
-            self._keep_place(seat, self.clock.now_ns())
+            self._keep_place(seat, now_ns)
             return
         self._followers.give_up_place()
         if not self._followers.wake_one() and self._looking_in:

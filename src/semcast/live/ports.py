@@ -54,7 +54,8 @@ class Ports:
                     port.groups.add(group_id)
                     # More come by it now; if no more room is granted, repair has more to do.
                     wanted = port.receive_buffer_bytes * len(port.groups)
-                    grow_receive_buffer(port.sock, min(wanted, _SHARED_BYTES_MAX))
+                    if wanted <= _SHARED_BYTES_MAX:
+                        grow_receive_buffer(port.sock, wanted)
                     return port
             port = open_one()
             port.groups.add(group_id)

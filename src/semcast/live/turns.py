@@ -80,7 +80,10 @@ class Turns:
         if self._stale:
             for seat in self._stale:
                 seat.stale = False
-                self.put(seat, seat.next_deadline_ns())
+                try:
+                    self.put(seat, seat.next_deadline_ns())
+                except Exception as error:
+                    self.fail(seat, error)
             self._stale.clear()
         self.known_due_ns = self._deadlines.first_ns()
         return self.known_due_ns
@@ -127,11 +130,12 @@ class Turns:
         """Settle those that something came for and some of those that are due; one may owe its
         part. Says whom the turn concerned.
         """
-        for _ in range(_DUE_PER_TURN):
-            due = self._deadlines.take(now_ns)
-            if due is None:
-                break
-            self.activate(cast(Seat, due))
+        if self.first_due_ns() <= now_ns:
+            for _ in range(_DUE_PER_TURN):
+                due = self._deadlines.take(now_ns)
+                if due is None:
+                    break
+                self.activate(cast(Seat, due))
         active, self._active = self._active, []
         for seat in active:
             seat.active = False
