@@ -221,6 +221,27 @@ def test_many_threads_wait_for_many_groups_and_each_gets_its_own() -> None:
             assert got[number] == [b"%d of %d" % (at, number) for at in range(messages)]
 
 
+# -- the worst -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_host_that_breaks_ends_its_groups_and_the_next_one_has_another() -> None:
+    way = Way("unicast", ipv6=False)
+    with groups_of_two(way, 2) as groups:
+        members = [one for pair in groups for one in pair]
+        host = members[0]._engine.host
+        host._inlets.close()  # as a bug of ours might
+        wait_until(lambda: all(one.closed for one in members), "all are ended")
+        for one in members:
+            with pytest.raises(GroupClosedError, match="failed"):
+                one.receive(DEADLINE_S)
+        with groups_of_two(way, 1, deliver_own=False) as ((a, b),):
+            assert a._engine.host is not host
+            a.send(b"x")
+            assert b.receive(DEADLINE_S).payload == b"x"
+    assert not hosting._hosts
+
+
 # -- forks -----------------------------------------------------------------------------------------
 
 

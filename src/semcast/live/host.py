@@ -32,6 +32,8 @@ class Host(Attendance):
         self.ports: Final = Ports()
         # How many groups have a seat here, or are about to take one; see `hosting`.
         self.claims = 0
+        # Whether it can look after nobody any more.
+        self.broken = False
         # Those that were not left yet.
         self._seats: Final[dict[Seat, None]] = {}
         self._ending = False
@@ -102,6 +104,7 @@ class Host(Attendance):
         except Exception as error:
             # A bug of ours, and of no one seat.
             with self.lock:
+                self.broken = True
                 for seat in list(self._turns.seats):
                     self.fail(seat, error)
             raise

@@ -7,7 +7,8 @@ from typing import Final
 
 from semcast.live.host import Host
 
-# The host, if there is one; and whoever makes, claims or ends one.
+# The host, if there is one, and those that are broken until they are left; and the lock of whoever
+# makes, claims or ends one.
 _hosts: Final[list[Host]] = []
 _changing: list[threading.Lock] = [threading.Lock()]
 
@@ -15,9 +16,9 @@ _changing: list[threading.Lock] = [threading.Lock()]
 def claim() -> Host:
     """The host of this process, for one more group."""
     with _changing[0]:
-        if not _hosts:
+        if not _hosts or _hosts[-1].broken:
             _hosts.append(Host())
-        host = _hosts[0]
+        host = _hosts[-1]
         host.claims += 1
         return host
 
