@@ -8,6 +8,7 @@ queue waits behind it.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Final, final
 
 # How long a caller that finds the lock taken competes before it makes the others wait. So threads
@@ -20,17 +21,27 @@ class FairLock:
     """Not reentrant, as a plain lock."""
 
     def __init__(self) -> None:
+        self._pressed = False
+        self._make()
+
+    def _make(self) -> None:
         self._lock = threading.Lock()
         # Held by the one who is next; `_pressed` says so, for it is faster to look at.
         self._queue = threading.Lock()
-        self._pressed = False
+        # Held here, since they are called for every message.
+        self._acquire: Callable[[], object] = self._lock.acquire
+        self._release: Callable[[], object] = self._lock.release
+        self._locked: Callable[[], bool] = self._lock.locked
 
     def acquire(self) -> None:
-        """Have the lock; compete for it, and insist after a moment."""
-        if not self._pressed and self._lock.acquire(False):
-            return
-        if self._pressed or not self._lock.acquire(True, COMPETES_S):
-            self._press()
+        """Have the lock; compete for it if it is taken, and insist after a moment."""
+        if self._pressed or self._locked():
+            if self._pressed or not self._lock.acquire(True, COMPETES_S):
+                self._press()
+        else:
+            # Mostly it is free. If another thread is quicker after all, this one competes for as
+            # long as it takes: to ask so that one can insist takes longer, and this is rare.
+            self._acquire()
 
     def insist(self) -> None:
         """Have the lock before anybody who has just had it: for those who were woken for work that
@@ -50,21 +61,20 @@ class FairLock:
 
     def release(self) -> None:
         """Let go of it."""
-        self._lock.release()
+        self._release()
 
     def locked(self) -> bool:
         """Whether anybody has it."""
-        return self._lock.locked()
+        return self._locked()
 
     def renew(self) -> None:
         """In a forked child: whoever had the lock, or waited for it, is not there."""
-        self._lock = threading.Lock()
-        self._queue = threading.Lock()
         self._pressed = False
+        self._make()
 
     def __enter__(self) -> "FairLock":
         self.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self._release()
