@@ -185,9 +185,8 @@ def test_of_two_floods_neither_shuts_out_the_other() -> None:
     ):
         before = first.sent, second.sent
         wait_until(
-            lambda: max(first.sent - before[0], second.sent - before[1]) > 20_000, "they go on"
+            lambda: min(first.sent - before[0], second.sent - before[1]) > 5_000, "both go on"
         )
-        assert min(first.sent - before[0], second.sent - before[1]) > 1_000
 
 
 def test_a_reader_that_takes_nothing_stops_its_own_group_and_no_other() -> None:

@@ -118,6 +118,8 @@ class Host(Attendance):
     def _read(self, now_ns: i64) -> None:
         """Wait for the sockets, as long as nobody else does."""
         with self.lock:
+            if self._is_forsaken(now_ns) and self._relieve():
+                return
             until_ns = self._turns.first_due_ns()
             self._waker.sleeps_until_ns = until_ns
         ready = self._inlets.wait(until_ns - now_ns)
@@ -151,8 +153,7 @@ class Host(Attendance):
         self.lock.insist()
         try:
             if self._is_forsaken(now_ns):
-                self._followers.give_up_place()
-                self._followers.wake_one()
+                self._relieve()
             elif not self._ending and not self._is_attended(now_ns):
                 if self._leader is None:
                     self._turns.read_in(now_ns, self._inlets.look(), False)
@@ -185,6 +186,11 @@ class Host(Attendance):
     def _is_forsaken(self, now_ns: i64) -> bool:
         """Whether a place was kept in vain."""
         return self._leader is None and self._followers.is_overdue(now_ns)
+
+    def _relieve(self) -> bool:
+        """Let another have that place; whether there is one."""
+        self._followers.give_up_place()
+        return self._followers.wake_one()
 
     # -- the end -----------------------------------------------------------------------------------
 
