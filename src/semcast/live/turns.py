@@ -84,6 +84,7 @@ class Turns:
                     self.put(seat, seat.next_deadline_ns())
                 except Exception as error:
                     self.fail(seat, error)
+                    self.activate(seat)
             self._stale.clear()
         self.known_due_ns = self._deadlines.first_ns()
         return self.known_due_ns
