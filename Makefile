@@ -105,6 +105,10 @@ bench-loss: setup ## semcast and pyzmq under loss, and with 2 to 16 receivers; n
 bench-flood: setup ## A sealed group under floods from without, beside a process that only burns time; FLOOD="--rounds 3"
 	@$(BIN)/python -m bench.flood $(FLOOD)
 
+.PHONY: bench-groups
+bench-groups: setup ## What it costs to be in 50 groups at once, beside one; MANY="--groups 200"
+	@$(BIN)/python -m bench.groups $(MANY)
+
 .PHONY: bench-spark
 bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
 	@$(BIN)/python -m bench.spark $(SPARK)

@@ -18,8 +18,9 @@ from semcast.live.askers import asker_id
 from semcast.live.config import MEMBERS_MAX, configure
 from semcast.live.control import Answer, Responder, _Hearing
 from semcast.live.door import NOTHING, Came
+from semcast.live.notes import _SEEDS_MAX
 from semcast.live.roster import member_id
-from semcast.live.session import _SEEDS_MAX, Session
+from semcast.live.session import Session
 from semcast.testing.network import START_NS, FakeMember, FakeNetwork
 from semcast.wire.keys import KEYS_MAX, Keyring, group_id
 from semcast.wire.note import NOTE_BYTES_MAX, encode_note

@@ -1,10 +1,9 @@
-"""Two members, one behind an engine whose sockets a thread can wait on, for tests of the pump.
+"""Two members, one behind an engine whose sockets a thread can wait on, for tests of turns.
 
 `Script` is a time of the test's own for them: it goes on only where a thread sleeps, looks at the
 sockets or lets others go first, so that how busy the machine is makes no difference.
 """
 
-import fcntl
 import math
 import os
 import random
@@ -19,6 +18,7 @@ from tests.live.fake_world import World
 
 from semcast.live.address import Address
 from semcast.live.engine import Engine
+from semcast.live.host import Host
 from semcast.live.session import Session
 from semcast.live.waker import Waker
 from semcast.testing import FakeMember
@@ -34,22 +34,18 @@ MANY = [b"%d" % number for number in range(20)]
 class HeardTransport(FakeTransport):
     """One that a thread can wait on."""
 
-    def __init__(self, network: FakeNetwork, address: Address, high: bool) -> None:
+    def __init__(self, network: FakeNetwork, address: Address) -> None:
         super().__init__(network, address)
         self.waker = Waker()
-        self._high = fcntl.fcntl(self.waker.fileno(), fcntl.F_DUPFD, 1024) if high else None
         # Whether each read was for one datagram only.
         self.calm: list[bool] = []
 
     def filenos(self) -> tuple[int, ...]:
-        return (self.waker.fileno() if self._high is None else self._high,)
+        return (self.waker.fileno(),)
 
     def close(self) -> None:
         super().close()
         self.waker.close()
-        if self._high is not None:
-            os.close(self._high)
-            self._high = None
 
     def receive(
         self, datagrams_max: int = 64, ready: Container[int] | None = None, calm: bool = False
@@ -67,12 +63,12 @@ class Pair:
     The real time is years after that in which they met, so that everything is due.
     """
 
-    def __init__(self, high: bool = False, **settings: int) -> None:
-        """`high` for a socket with a descriptor of more than 1,024."""
+    def __init__(self, host: Host | None = None, **settings: int) -> None:
+        """At a host of its own, or at one that other pairs share."""
         self.world = World(names="ab")
         network = self.world.network
         self.a = self.world.join("a")
-        self.heard = HeardTransport(network, network.transport().address, high)
+        self.heard = HeardTransport(network, network.transport().address)
         network._transports[self.heard.address] = self.heard
         config = self.a.session.config
         session = Session(
@@ -85,7 +81,9 @@ class Pair:
         self.b = FakeMember(network, session)
         network.members.append(self.b)
         assert network.run(lambda: self.a.complete and self.b.complete)
-        self.engine = Engine(session)
+        if host is not None:
+            host.claims += 1
+        self.engine = Engine(session, host)
 
     def sent(self, send: Callable[[], object]) -> list[tuple[bytes, Address]]:
         """What a sends in there, and where from."""
@@ -152,6 +150,8 @@ class Script:
         # somebody was awake just then.
         self.let_others = 0
         self.seen_awake: list[bool] = []
+        # Whether descriptors are larger than `select` knows them.
+        self.high = False
         self._to_come: deque[tuple[int, Callable[[], None]]] = deque()
         self._select, self._epoll = select.select, select.epoll
         monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
@@ -196,7 +196,11 @@ class ScriptedPoll:
         self._script = script
         self._real = real
         self.register = real.register
+        self.unregister = real.unregister
         self.close = real.close
+
+    def fileno(self) -> int:
+        return self._real.fileno() + (1024 if self._script.high else 0)
 
     @property
     def closed(self) -> bool:

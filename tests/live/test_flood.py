@@ -10,7 +10,7 @@ from tests.live.fake_world import World, payloads
 from semcast.ids import Source
 from semcast.live.askers import asker_id
 from semcast.live.joining import incomplete
-from semcast.live.session import CHECK_NS
+from semcast.live.notes import CHECK_NS
 from semcast.testing import FakeMember
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.newcomers import EXPECTED_BURST, EXPECTED_PER_S, OTHERS_BURST, OTHERS_PER_S

@@ -18,8 +18,15 @@ WAY = Way("unicast", ipv6=False)
 @contextmanager
 def standing_still(group: semcast.blocking.Group) -> Iterator[None]:
     """Nothing of this member moves: it is silent, and votes for nothing."""
-    with group._engine.pump.lock:
+    engine = group._engine
+    turns = engine.host._turns
+    with engine.lock:
+        turns.remove(engine.seat)
+    try:
         yield
+    finally:
+        with engine.lock:
+            turns.add(engine.seat)
 
 
 def test_a_drain_ends_when_the_silent_member_that_it_waits_for_is_put_out() -> None:

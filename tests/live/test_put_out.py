@@ -20,7 +20,7 @@ Group = semcast.blocking.Group
 
 def put_out(by: BaseGroup, whom: BaseGroup) -> None:
     """As `evict_after_s` does; returns when it knows."""
-    with by._engine.pump.lock:
+    with by._engine.lock:
         now_ns = by._engine.clock.now_ns()
         by._engine.session.evict(whom._engine.session.roster.me, now_ns)
     wait_until(lambda: whom.closed, "it is told")

@@ -33,15 +33,15 @@ def event(number: int) -> Event:
 
 
 def tell(group: BaseGroup, numbers: range) -> None:
-    with group._engine.pump.lock:
+    with group._engine.lock:
         for number in numbers:
             group._teller.tell(event(number))
 
 
 def fail(group: BaseGroup) -> None:
     """The engine ends by itself, as after a bug of ours."""
-    with group._engine.pump.lock:
-        group._engine.pump._fail(RuntimeError("a bug"))
+    with group._engine.lock:
+        group._engine.host.fail(group._engine.seat, RuntimeError("a bug"))
 
 
 # -- queues ----------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
+from semcast.live.engine import Engine
 from semcast.live.group import BaseGroup, as_batch, as_config
 from semcast.live.health import Event
-from semcast.live.pump import Pump
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 
@@ -40,7 +40,7 @@ class Group(BaseGroup):
     def __init__(self, config: GroupConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Without a loop, it is for the one that runs."""
         super().__init__(config)
-        self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine.pump)
+        self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine)
         self._sends = 0
 
     async def send(self, payload: bytes, replaces: Replaces = None) -> int:
@@ -242,20 +242,20 @@ class _Waiters:
     else holds it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pump: Pump) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
         self._loop = loop
-        self._pump = pump
+        self._engine = engine
         self._waiting: set[asyncio.Future[None]] = set()
-        pump.on_ready = self._on_ready
+        engine.notify(self._on_ready)
 
     async def until(self, ready: Callable[[], bool]) -> None:
         while True:
             future = self._loop.create_future()
-            with self._pump.lock:
+            with self._engine.lock:
                 if ready():
                     return
                 self._waiting.add(future)
-                self._pump.wanted = True
+                self._engine.seat.wanted = True
             try:
                 await future
             finally:
@@ -267,7 +267,7 @@ class _Waiters:
             self._loop.call_soon_threadsafe(what)
 
     def _on_ready(self) -> None:
-        self._pump.wanted = False
+        self._engine.seat.wanted = False
         self.call(self._wake)
 
     def _wake(self) -> None:

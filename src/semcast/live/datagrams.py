@@ -10,7 +10,7 @@ Not thread-safe: the caller holds a lock.
 import errno
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,6 +31,8 @@ from semcast.live.offload import (
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
 CACHED_BYTES: Final = 256 << 10
 SMALL_BYTES: Final = 4096
+# What a datagram takes of a socket's room besides its own bytes.
+_AROUND_BYTES: Final = 1024
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
@@ -51,11 +53,16 @@ class Opened:
     # By address, a socket that sends there and nowhere else, in the name of `sending`; what comes
     # back comes to `sending`.
     connected: Mapping[Address, socket.socket] = field(default_factory=dict)
+    # Closes the sockets, of which some may be shared with others; None: they are all closed.
+    close: Callable[[], None] | None = None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(ABC):
     """One member's way to the others."""
+
+    # What has come in all, with what datagrams take of a socket's room besides their own bytes.
+    came_bytes: int = 0
 
     def __init__(self, opened: Opened, multicast: bool) -> None:
         self.multicast = multicast
@@ -79,6 +86,7 @@ class Transport(ABC):
         self._sending = opened.sending
         self._connected = dict(opened.connected)
         self._every = (*self._sockets, *self._connected.values())
+        self._close = opened.close
         for sock in self._every:
             sock.setblocking(False)
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
@@ -109,6 +117,9 @@ class Transport(ABC):
         """Do without what this transport itself sends to all, as far as the kernel can."""
 
     def close(self) -> None:
+        if self._close is not None:
+            self._close()
+            return
         for sock in self._every:
             sock.close()
 
@@ -158,7 +169,17 @@ class Transport(ABC):
             counters["receive_calls"] += calls
             counters["datagrams_in"] += len(got)
             counters["bytes_in"] += bytes_in
+            self.came_bytes += bytes_in + len(got) * _AROUND_BYTES
         return got
+
+    def pass_on(self, to: "Transport", datagrams: list[tuple[bytes, Address]]) -> None:
+        """What this one received came for another: count it there."""
+        bytes_in = 0
+        for datagram, _ in datagrams:
+            bytes_in += len(datagram)
+        for counters, sign in ((self.counters, -1), (to.counters, 1)):
+            counters["datagrams_in"] += sign * len(datagrams)
+            counters["bytes_in"] += sign * bytes_in
 
     def _learn(self, source: SocketAddress) -> Address:
         if len(self._sources) >= self.book_max:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from semcast.errors import TransportError
-from semcast.live import host, sockbuf
+from semcast.live import machine_facts, sockbuf
 from semcast.live.address import group_host
 from semcast.live.interfaces import Interface, find_interface
 from semcast.live.probe import Found, multicast_comes_back, offload_works, unicast_comes_back
@@ -26,7 +26,7 @@ IPV6_MTU_BYTES_MIN: Final = 1_280
 MONOTONIC_S_MAX: Final = 0.001
 CLOCKS_MS_MAX: Final = 100.0
 DESCRIPTORS_WANTED: Final = 64
-DESCRIPTORS_NEEDED: Final = 4  # two sockets, and what the engine waits with
+DESCRIPTORS_NEEDED: Final = 7  # three sockets, and what their host waits with
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def diagnose(interface: Interface, group_id: int) -> list[Check]:
         check_offload(interface),
         *check_buffers(TransportSettings()),
         check_monotonic_clock(),
-        check_wall_clock(host.wall_clock()),
-        check_firewall(host.firewall_listing(), unicast),
-        check_descriptors(host.free_descriptors()),
+        check_wall_clock(machine_facts.wall_clock()),
+        check_firewall(machine_facts.firewall_listing(), unicast),
+        check_descriptors(machine_facts.free_descriptors()),
         check_build(),
     ]
 
@@ -188,7 +188,7 @@ def check_monotonic_clock() -> Check:
     return Check("clock-monotonic", WARN, told, "timers will be late by as much")
 
 
-def check_wall_clock(clock: host.WallClock | None) -> Check:
+def check_wall_clock(clock: machine_facts.WallClock | None) -> Check:
     if clock is None:
         return Check(
             "clock-wall", WARN, "unknown whether it is synchronized",
@@ -208,7 +208,7 @@ def check_firewall(listing: str | None, unicast: Found) -> Check:
     if listing is None:
         told, rules = f"rules cannot be read from here; {arrives}", []
     else:
-        rules = host.rules_against_udp(listing)
+        rules = machine_facts.rules_against_udp(listing)
         told = f"{'; '.join(rules) or 'no rule against UDP'}; {arrives}"
     if not unicast.ok:
         return Check("firewall", FAIL, told, "let UDP in on this interface")
@@ -228,6 +228,6 @@ def check_descriptors(free: int | None) -> Check:
 
 
 def check_build() -> Check:
-    if host.is_compiled():
+    if machine_facts.is_compiled():
         return Check("build", OK, "compiled")
     return Check("build", WARN, "interpreted", "about a third as fast; install a compiled build")

@@ -1,6 +1,7 @@
 """The engine of a group: sending and receiving, from any thread, with and without waiting.
 
-All state is behind one lock. What a member needs to be kept going, and who does it, is the pump's.
+All state is behind the host's lock. What a member needs to be kept going, and who does it, is the
+host's affair; what it keeps of this group is the seat.
 """
 
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
-from semcast.live.clock import Clock
+from semcast.live import hosting
+from semcast.live.attendance import ATTEND_NS
+from semcast.live.host import Host
 from semcast.live.portion import Portion
-from semcast.live.pump import ATTEND_NS, Pump
+from semcast.live.seat import Seat
 from semcast.live.session import Session
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.member import Member
@@ -24,18 +27,24 @@ ATTEND_MANY_NS: Final = 5_000_000
 class Engine:
     """Runs one session; its methods may be called from any thread."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, host: Host | None = None) -> None:
+        """A host is one that was claimed for this; without one, the engine has its own."""
+        if host is None:
+            host = Host()
+            host.claims = 1
         self.session: Final = session
-        self.clock: Final = Clock()
-        self.pump: Final = Pump(session, self.clock)
-        self._acquire: Callable[[], object] = self.pump.lock.acquire
-        self._release: Callable[[], object] = self.pump.lock.release
+        self.host: Final = host
+        self.clock: Final = host.clock
+        self.lock: Final = host.lock
+        self.seat: Final = Seat(session, host.clock)
         # How many messages applications took, but for those that `_portion` counts.
         self._delivered: i64 = 0
         self._portion: Final = Portion()
         self._many: Final[i64] = session.config.delivery_messages // 2
         # How large the message is that waits for room.
         self._next_bytes: i64 = 0
+        with self.lock:
+            host.add(self.seat)
 
     @property
     def delivered(self) -> int:
@@ -45,42 +54,51 @@ class Engine:
     @property
     def closed(self) -> bool:
         """Whether it was stopped."""
-        return self.pump.closing
+        return self.seat.closing
 
     def start(self) -> None:
         """Begin; from now on the member takes care of itself."""
-        self.pump.start()
+        self.host.start()
 
     def stop(self) -> None:
-        """Leave the group and end the thread. What is not sent by now never will be."""
-        self.pump.stop()
+        """Leave the group. What is not sent by now never will be. The last group of a host ends
+        its thread.
+        """
+        with self.lock:
+            if self.seat.closing:
+                return
+            self.seat.closing = True
+        try:
+            self.host.leave(self.seat)
+        finally:
+            hosting.release(self.host)
 
-    def after_fork(self) -> None:
-        """In a forked child: this is another process's member, and not to be touched."""
-        self.pump.after_fork()
-        self._acquire, self._release = self.pump.lock.acquire, self.pump.lock.release
+    def notify(self, on_ready: Callable[[], None]) -> None:
+        """The application waits without a thread, and is called; see `Seat.on_ready`."""
+        with self.lock:
+            self.host.notify(self.seat, on_ready)
 
     def wait_for(self, ready: Callable[[], bool], timeout: float | None) -> bool:
         """Until `ready`, which is called with the lock held; False if it is not so in time."""
-        with self.pump.lock:
-            return self.pump.wait(ready, self.clock.until_ns(timeout))
+        with self.lock:
+            return self.host.wait(self.seat, ready, self.clock.until_ns(timeout))
 
     # -- sending -----------------------------------------------------------------------------------
 
     def try_send(self, payload: bytes, replaces: Replaces) -> Message:
         """Send, or WindowFullError."""
-        self._acquire()
+        self.lock.acquire()
         try:
             return self._send(payload, replaces)
         except WindowFullError:
-            self.pump.flush(self.clock.now_ns())
+            self.host.flush(self.seat, self.clock.now_ns())
             raise
         finally:
-            self._release()
+            self.lock.release()
 
     def send(self, payload: bytes, replaces: Replaces, timeout: float | None) -> Message:
         """Send as soon as there is room; TimeoutError if there is none in time."""
-        self._acquire()
+        self.lock.acquire()
         try:
             until_ns: i64 = 0
             while True:
@@ -89,10 +107,10 @@ class Engine:
                 except WindowFullError:
                     self._next_bytes = len(payload)
                     until_ns = until_ns or self.clock.until_ns(timeout)
-                    if not self.pump.wait(self._has_room, until_ns):
+                    if not self.host.wait(self.seat, self._has_room, until_ns):
                         raise TimeoutError(_no_room(self.session)) from None
         finally:
-            self._release()
+            self.lock.release()
 
     def send_many(
         self, payloads: list[bytes], replaces: list[Replaces] | None, timeout: float | None
@@ -100,7 +118,7 @@ class Engine:
         """Send all of these; says how many, which is fewer only if there is no room in time."""
         sent: i64 = 0
         count: i64 = len(payloads)
-        self._acquire()
+        self.lock.acquire()
         try:
             until_ns = self.clock.until_ns(timeout)
             while True:
@@ -108,34 +126,34 @@ class Engine:
                 if sent == count:
                     return sent
                 self._next_bytes = len(payloads[sent])
-                if not self.pump.wait(self._has_room, until_ns):
+                if not self.host.wait(self.seat, self._has_room, until_ns):
                     return sent
         finally:
-            self._release()
+            self.lock.release()
 
     def try_send_many(
         self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64
     ) -> int:
         """Send these from `start` on while there is room; says how many."""
-        self._acquire()
+        self.lock.acquire()
         try:
             return self._send_some(payloads, replaces, start)
         finally:
-            self._release()
+            self.lock.release()
 
     def _send(self, payload: bytes, replaces: Replaces) -> Message:
         now_ns = self.clock.now_ns()
         message = self._running().multicast(payload, replaces, now_ns)
-        self.pump.accepted(len(payload), now_ns)
+        self.host.accepted(self.seat, len(payload), now_ns)
         return message
 
     def _send_some(self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64) -> i64:
         now_ns = self.clock.now_ns()
         accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
         if accepted > 0:
-            self.pump.accepted(accepted * len(payloads[start]), now_ns)
+            self.host.accepted(self.seat, accepted * len(payloads[start]), now_ns)
         if start + accepted < len(payloads):
-            self.pump.flush(now_ns)
+            self.host.flush(self.seat, now_ns)
         return accepted
 
     def _has_room(self) -> bool:
@@ -146,21 +164,21 @@ class Engine:
 
     def try_receive(self) -> Message | None:
         """The next message, if there is one."""
-        self._acquire()
+        self.lock.acquire()
         try:
             message = self._receiving().take_one(self.clock.now_ns())
             if message is not None:
                 self._delivered += 1
             return message
         finally:
-            self._release()
+            self.lock.release()
 
     def receive(self, timeout: float | None) -> Message:
         """The next message; TimeoutError if there is none in time."""
         message = self._portion.next()
         if message is not None:
             return message
-        self._acquire()
+        self.lock.acquire()
         try:
             member = self._receiving()
             now_ns = self.clock.now_ns()
@@ -169,28 +187,28 @@ class Engine:
             if message is None:
                 until_ns = self.clock.until_ns(timeout)
             while message is None:
-                if not self.pump.wait(self._has_messages, until_ns):
+                if not self.host.wait(self.seat, self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
                 message = self._portion.take(member, self.clock.now_ns())
             return message
         finally:
-            self._release()
+            self.lock.release()
 
     def try_receive_many(self, messages_max: i64) -> list[Message]:
         """The messages that wait, at most so many."""
         _check_many(messages_max)
-        self._acquire()
+        self.lock.acquire()
         try:
             taken = self._receiving().take(messages_max, self.clock.now_ns())
             self._delivered += len(taken)
             return taken
         finally:
-            self._release()
+            self.lock.release()
 
     def receive_many(self, messages_max: i64, timeout: float | None) -> list[Message]:
         """At least one message and at most so many; TimeoutError if there is none in time."""
         _check_many(messages_max)
-        self._acquire()
+        self.lock.acquire()
         try:
             member = self._receiving()
             now_ns = self.clock.now_ns()
@@ -202,20 +220,20 @@ class Engine:
             if not taken:
                 until_ns = self.clock.until_ns(timeout)
             while not taken:
-                if not self.pump.wait(self._has_messages, until_ns):
+                if not self.host.wait(self.seat, self._has_messages, until_ns):
                     raise TimeoutError("no message came in time")
                 taken = member.take(messages_max, self.clock.now_ns())
             self._delivered += len(taken)
             return taken
         finally:
-            self._release()
+            self.lock.release()
 
     def _attend(self, member: Member, now_ns: i64) -> None:
         """As long as many messages wait for the application, more of them are better off in the
         sockets, from where they need to be moved only once.
         """
         many = i64(member.deliverable()) > self._many
-        self.pump.attend(now_ns, ATTEND_MANY_NS if many else ATTEND_NS)
+        self.host.attend(self.seat, now_ns, ATTEND_MANY_NS if many else ATTEND_NS)
 
     def _has_messages(self) -> bool:
         member = self.session.member

@@ -57,7 +57,7 @@ class BaseGroup:
         >>> [(member.name, member.state) for member in group.view]
         [('a', 'here')]
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             return self._health.views()
 
     def stats(self) -> dict[str, float]:
@@ -76,7 +76,7 @@ class BaseGroup:
         >>> [(event.kind, event.member) for event in group.past_events()]
         []
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             return list(self._health.events)
 
     @property
@@ -97,7 +97,7 @@ class BaseGroup:
         True
         """
         material = secret.encode() if isinstance(secret, str) else secret
-        with self._engine.pump.lock:
+        with self._engine.lock:
             return self._keyring().install(key_id, material)
 
     def use_key(self, key_id: int) -> None:
@@ -107,7 +107,7 @@ class BaseGroup:
         True
         >>> group.use_key(2)
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             self._keyring().use(key_id)
 
     def remove_key(self, key_id: int) -> bool:
@@ -119,7 +119,7 @@ class BaseGroup:
         >>> group.remove_key(1)
         True
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             return self._keyring().remove(key_id)
 
     def keys(self) -> tuple[KeyInfo, ...]:
@@ -128,7 +128,7 @@ class BaseGroup:
         >>> [(key.key_id, key.in_use) for key in group.keys()]
         [(1, True)]
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             return self._keyring().list()
 
     def _keyring(self) -> Keyring:
@@ -150,7 +150,7 @@ class BaseGroup:
 
     def _next_event(self, listener: Listener) -> Event | None:
         """None: there is none now. GroupClosedError: there will be none any more."""
-        with self._engine.pump.lock:
+        with self._engine.lock:
             event = listener.take()
             if event is None and self._engine.session.ended is not None:
                 raise self._engine.session.ended
@@ -160,7 +160,7 @@ class BaseGroup:
         """Somebody begins to wait until everybody has everything, or no longer does: who stands in
         the way of that may be put out (`evict_after_s`).
         """
-        with self._engine.pump.lock:
+        with self._engine.lock:
             self._engine.session.drains += more
 
     def _all_stable(self) -> bool:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from semcast.live.notes import HELLO_NS
 from semcast.live.roster import Peer
-from semcast.live.session import HELLO_NS, Session
+from semcast.live.session import Session
 
 PERIOD_NS: Final = 100_000_000
 # A member that nothing was heard of for so long is silent: paused, cut off or dead.

@@ -59,8 +59,8 @@ class Inside:
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms are of turns; health only needs to be looked at now and then.
-        self.engine.pump.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
-        self.engine.pump.on_turn = self._on_turn
+        self.engine.seat.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
+        self.engine.seat.on_turn = self._on_turn
         Responder(self.engine.session, self.stats_now, self.health.views)
         if self._recorder is not None:
             self._recorder.start(self.engine)
@@ -89,7 +89,7 @@ class Inside:
 
     def stats(self) -> dict[str, float]:
         """Counters and gauges of this member."""
-        with self.engine.pump.lock:
+        with self.engine.lock:
             return self.stats_now()
 
     def stats_now(self) -> dict[str, float]:
@@ -132,8 +132,10 @@ class Inside:
 
     def forget(self) -> None:
         """The same, when nobody holds the group any more. The thread that notices may be one that
-        has the engine's lock, or the engine's own: another does it, and is not waited for long.
+        has the host's lock, or the engine's own: another does it, and is not waited for long, nor
+        at all by whoever may hold up all groups meanwhile.
         """
         stopping = threading.Thread(target=self.stop, name=f"semcast {self.group} ends")
         stopping.start()
-        stopping.join(FORGET_S)
+        if not self.engine.lock.locked():
+            stopping.join(FORGET_S)

@@ -16,12 +16,13 @@ from typing import Final
 
 from semcast.errors import ConfigError, GroupClosedError, TransportError
 from semcast.ids import Source
+from semcast.live import hosting
 from semcast.live.address import Address, address_of
 from semcast.live.config import GroupConfig
 from semcast.live.door import new_life
 from semcast.live.engine import Engine
 from semcast.live.session import Session
-from semcast.live.transport import TransportSettings, open_transport
+from semcast.live.transport import Transport, TransportSettings, open_transport
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import group_id
 from semcast.wire.limits import Limits
@@ -30,8 +31,6 @@ log: Final = logging.getLogger("semcast")
 
 # An error names no more members than this.
 _NAMES_SHOWN_MAX: Final = 8
-# Engines of this process: a forked child must not touch its parent's members.
-_engines: Final[list[Engine]] = []
 
 
 def start(
@@ -40,8 +39,10 @@ def start(
     """Open the network and begin to look for the others."""
     # A group of one needs nobody, and so no way to anybody.
     has_peers = bool(config.peers) or config.group_size == 1
-    transport = open_transport(transport_settings(config), has_peers)
+    host = hosting.claim()
+    transport: Transport | None = None
     try:
+        transport = open_transport(transport_settings(config), has_peers, host.ports)
         _check_tree(config, transport.path_mtu_bytes)
         seeds = resolve(config.peers, config.ipv6)
         for warning in transport.warnings:
@@ -56,12 +57,12 @@ def start(
             observer,
         )
         transport.ignore_own()
-        engine = Engine(session)
+        engine = Engine(session, host)
     except BaseException:
-        transport.close()
+        if transport is not None:
+            transport.close()
+        hosting.release(host)
         raise
-    _engines[:] = [one for one in _engines if not one.closed]
-    _engines.append(engine)
     engine.start()
     return engine
 
@@ -199,18 +200,6 @@ def _place(peer: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _after_fork() -> None:
-    for engine in _engines:
-        if not engine.closed:
-            engine.after_fork()
-    _engines.clear()
-
-
-def _at_exit() -> None:
-    for engine in _engines:
-        engine.stop()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_at_exit)
+    os.register_at_fork(after_in_child=hosting.after_fork)
+atexit.register(hosting.leave_all)

@@ -26,6 +26,7 @@ from semcast.live.datagrams import Opened, Transport
 from semcast.live.echo import ignore_own
 from semcast.live.interfaces import Interface, find_interface, without_multicast
 from semcast.live.opening import Sockets, opening
+from semcast.live.ports import Ports
 from semcast.live.refusal import IPV6_LOOPBACK_ADVICE, refused
 from semcast.live.settings import TransportSettings
 
@@ -75,13 +76,12 @@ class MulticastTransport(Transport):
             ignore_own(sock, self._sending)
 
 
-def open_multicast(settings: TransportSettings) -> MulticastTransport:
+def open_multicast(settings: TransportSettings, ports: Ports | None = None) -> MulticastTransport:
     group = group_of(settings)
     family = family_of(group[0])
     interface = interface_of(settings, group[0])
-    with opening(settings, family) as sockets:
-        sending = sockets.bind((interface.host, 0))
-        sockets.fit_send_buffer(sending)
+    with opening(settings, family, ports) as sockets:
+        sending = sockets.port("multicast", (interface.host, 0), (interface.name, settings.ttl))
         send_through(sending, interface, group, settings.ttl)
         listening = sockets.bind(_heard_at(group, family), shared=True)
         join_group(listening, interface, group[0])
@@ -92,16 +92,17 @@ def open_multicast(settings: TransportSettings) -> MulticastTransport:
             settings.path_mtu_bytes or interface.carries_bytes,
             sockets.receive_buffer_bytes,
             sockets.warnings + without_multicast(interface),
-            _connected(sockets, sending, interface, group, settings.ttl),
+            _connected(sockets, interface, group, settings.ttl),
+            sockets.close,
         )
         return MulticastTransport(opened, group, interface, settings.ttl)
 
 
 def _connected(
-    sockets: Sockets, sending: socket.socket, interface: Interface, group: Address, ttl: int
+    sockets: Sockets, interface: Interface, group: Address, ttl: int
 ) -> dict[Address, socket.socket]:
-    """A socket for the group alone, if there can be one at the address of `sending`."""
-    twin = sockets.twin(sending)
+    """A socket for the group alone, if there can be one at the port's address."""
+    twin = sockets.twin()
     if twin is None:
         return {}
     send_through(twin, interface, group, ttl)

@@ -10,6 +10,7 @@ from typing import Final
 
 from semcast.live.address import Address, socket_address
 from semcast.live.offload import receive_batches
+from semcast.live.ports import Port, Ports
 from semcast.live.refusal import refused
 from semcast.live.settings import TransportSettings
 from semcast.live.sockbuf import grow_receive_buffer, grow_send_buffer, shortage
@@ -21,8 +22,13 @@ _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_DO = 10, 23, 2
 class Sockets:
     """The sockets of one transport while it is being opened."""
 
-    def __init__(self, settings: TransportSettings, family: socket.AddressFamily) -> None:
+    def __init__(
+        self, settings: TransportSettings, family: socket.AddressFamily, ports: Ports
+    ) -> None:
         self.family: Final = family
+        self._ports: Final = ports
+        self._port: Port | None = None
+        self._twin: socket.socket | None = None
         self._settings: Final = settings
         self._open: Final[list[socket.socket]] = []
         self._granted: Final[list[int]] = []
@@ -45,24 +51,35 @@ class Sockets:
         self._fit_receive_buffer(sock)
         return sock
 
-    def twin(self, sock: socket.socket) -> socket.socket | None:
-        """Another socket for sending, bound to the same address; None where that cannot be.
-
-        Nobody else can share it: for that, both sides would have to allow it.
+    def port(self, kind: str, address: Address, way: object = None) -> socket.socket:
+        """A socket for single members, which may serve other groups too; `way` says how multicasts
+        leave by it.
         """
+        settings = self._settings
+        buffers = settings.receive_buffer_bytes, settings.send_buffer_bytes
+        binding = kind, self.family, address, way, buffers
+
+        def open_one() -> Port:
+            sock = self.bind(address)
+            self._open.remove(sock)  # from here on it is the port's
+            self.fit_send_buffer(sock)
+            return Port(sock, binding, self.receive_buffer_bytes, self.warnings)
+
+        port = self._port = self._ports.take(binding, settings.group_id, open_one)
+        self._granted.append(port.receive_buffer_bytes)
+        self._warn(port.warnings)
+        return port.sock
+
+    def twin(self) -> socket.socket | None:
+        """Another socket for sending, bound to the port's address; None where that cannot be."""
+        assert self._port is not None
         if not hasattr(socket, "AF_NETLINK"):
-            return None  # elsewhere the twin might get what is meant for the first
+            return None  # elsewhere the twin might get what is meant for the port
         twin = socket.socket(self.family, socket.SOCK_DGRAM)
         self._open.append(twin)
-        try:
-            for one in (sock, twin):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            twin.bind(sock.getsockname())
-        except OSError:
+        if not self._ports.add_twin(self._port, twin):
             return None
-        finally:
-            for one in (sock, twin):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        self._twin = twin
         keep_whole(twin, self.family)
         self.fit_send_buffer(twin)
         return twin
@@ -89,13 +106,24 @@ class Sockets:
         return tuple(self._warnings)
 
     def close(self) -> None:
+        """Close what was opened, and leave the port to others, if any have it; harmless when
+        repeated.
+        """
+        port, self._port = self._port, None
+        if port is not None:
+            if self._twin is not None:
+                self._ports.remove_twin(port, self._twin)
+            self._ports.leave(port, self._settings.group_id)
         for sock in self._open:
             sock.close()
 
 
 @contextmanager
-def opening(settings: TransportSettings, family: socket.AddressFamily) -> Iterator[Sockets]:
-    sockets = Sockets(settings, family)
+def opening(
+    settings: TransportSettings, family: socket.AddressFamily, ports: Ports | None = None
+) -> Iterator[Sockets]:
+    """Without `ports` nothing is shared with anybody."""
+    sockets = Sockets(settings, family, ports or Ports())
     try:
         yield sockets
     except BaseException:

@@ -22,6 +22,7 @@ LONG_NS: Final = 40 * _MS
 PAUSE_NS: Final = 300_000
 # Part of the room that may be taken before somebody looks.
 _ROOM_PART: Final = 4
+_ROOM_BYTES_MAX: Final = 1 << 30
 _LOOK_NS_MAX: Final = 1000 * _MS
 
 
@@ -29,10 +30,10 @@ _LOOK_NS_MAX: Final = 1000 * _MS
 class Patience:
     """With one application, as far as its sockets have `room_bytes`."""
 
-    def __init__(self, room_bytes: i64) -> None:
+    def __init__(self, room_bytes: i64 = _ROOM_BYTES_MAX) -> None:
         # How long it may stay away as things are.
         self.ns: i64 = USUAL_NS
-        self._room_bytes: Final[i64] = room_bytes // _ROOM_PART
+        self._room_bytes: i64 = room_bytes // _ROOM_PART
         # When it was last here; when it last came after a pause, and how long after the time before
         # that.
         self._here_ns: i64 = -FOREVER
@@ -40,6 +41,10 @@ class Patience:
         self._period_ns: i64 = 0
         self._looked_ns: i64 = 0
         self._came_bytes: i64 = 0
+
+    def fit(self, room_bytes: i64) -> None:
+        """There are sockets with no more room than this."""
+        self._room_bytes = min(self._room_bytes, room_bytes // _ROOM_PART)
 
     def came(self, now_ns: i64) -> bool:
         """It is here again; whether after a pause."""

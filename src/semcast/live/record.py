@@ -247,7 +247,7 @@ class Recorder:
 
     def _header(self) -> Header:
         assert self._engine is not None
-        with self._engine.pump.lock:
+        with self._engine.lock:
             session = self._engine.session
             assert session.member is not None, "only members tell anything"
             me = session.me

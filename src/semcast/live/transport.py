@@ -15,6 +15,7 @@ from semcast.errors import TransportError
 from semcast.live.address import Address
 from semcast.live.datagrams import Transport
 from semcast.live.multicast import group_of, interface_of, open_multicast
+from semcast.live.ports import Ports
 from semcast.live.probe import multicast_comes_back
 from semcast.live.settings import TransportSettings
 from semcast.live.unicast import open_unicast
@@ -53,14 +54,17 @@ def choose(settings: TransportSettings, has_peers: bool) -> Choice:
     return Choice(found.ok or not has_peers, "" if found.ok else found.told)
 
 
-def open_transport(settings: TransportSettings, has_peers: bool = False) -> Transport:
+def open_transport(
+    settings: TransportSettings, has_peers: bool = False, ports: Ports | None = None
+) -> Transport:
     """Open sockets as configured; raises TransportError with one line about what is in the way.
 
-    `has_peers`: somebody said where other members are, so that unicast can reach them.
+    `has_peers`: somebody said where other members are, so that unicast can reach them. `ports` are
+    those that groups of this process share.
     """
     choice = choose(settings, has_peers)
     if not choice.multicast:
-        unicast = open_unicast(settings)
+        unicast = open_unicast(settings, ports)
         if choice.doubt:
             unicast.warnings += (
                 "each datagram goes to each peer by itself, because multicast does not work here "
@@ -68,7 +72,7 @@ def open_transport(settings: TransportSettings, has_peers: bool = False) -> Tran
             )
         return unicast
     try:
-        multicast = open_multicast(settings)
+        multicast = open_multicast(settings, ports)
     except TransportError as error:
         if not choice.doubt:
             raise

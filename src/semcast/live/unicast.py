@@ -7,6 +7,7 @@ from semcast.live.address import Address, family_of
 from semcast.live.datagrams import Opened, Transport
 from semcast.live.interfaces import find_interface, smallest_mtu_bytes
 from semcast.live.opening import opening
+from semcast.live.ports import Ports
 from semcast.live.settings import TransportSettings
 
 
@@ -39,7 +40,7 @@ class UnicastTransport(Transport):
         return datagrams[start : start + self._run_length(datagrams, start)], list(self.peers)
 
 
-def open_unicast(settings: TransportSettings) -> UnicastTransport:
+def open_unicast(settings: TransportSettings, ports: Ports | None = None) -> UnicastTransport:
     host = settings.host or ("::" if settings.uses_ipv6 else "0.0.0.0")
     family = family_of(host)
     if host not in ("0.0.0.0", "::"):
@@ -49,9 +50,8 @@ def open_unicast(settings: TransportSettings) -> UnicastTransport:
         host, carries_bytes = interface.host, interface.carries_bytes
     else:
         carries_bytes = smallest_mtu_bytes(family)
-    with opening(settings, family) as sockets:
-        sock = sockets.bind((host, settings.port))
-        sockets.fit_send_buffer(sock)
+    with opening(settings, family, ports) as sockets:
+        sock = sockets.port("unicast", (host, settings.port))
         return UnicastTransport(
             Opened(
                 sock,
@@ -60,5 +60,6 @@ def open_unicast(settings: TransportSettings) -> UnicastTransport:
                 settings.path_mtu_bytes or carries_bytes,
                 sockets.receive_buffer_bytes,
                 sockets.warnings,
+                close=sockets.close,
             )
         )

@@ -1,15 +1,13 @@
 """When whoever waits is awake, and what it leaves to others: in a time of the test's own."""
 
-import resource
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 
 import pytest
 from tests.live.pair import LOOK_NS, MS, Pair, Script
 
+from semcast.live.attendance import LATE_NS
 from semcast.live.patience import PAUSE_NS
-from semcast.live.pump import LATE_NS
 
 DEADLINE_S = 30.0
 REGULAR_NS = 30 * MS
@@ -43,25 +41,14 @@ def test_where_messages_come_soon_the_receiver_stays_awake_unless_told_not_to(
         assert script.let_others == 0
 
 
-@pytest.fixture
-def high_filenos() -> Iterator[None]:
-    """Descriptors beyond 1,024 are allowed."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if before[1] != resource.RLIM_INFINITY and before[1] < 4096:
-        pytest.skip("no file descriptors beyond 1,024 are allowed here (ulimit -Hn)")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 4096), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.mark.usefixtures("high_filenos")
 @pytest.mark.parametrize("high", [False, True])
 def test_who_waits_for_regular_messages_wakes_up_in_time(high: bool, script: Script) -> None:
     """Messages are longer apart than it may stay awake. With descriptors that `select` does not
     know there is no sleep that is short enough, and all messages come nevertheless.
     """
     spin_ns = REGULAR_NS // 3
-    with closing(Pair(spin_us=spin_ns // 1000, high=high)) as pair:
+    script.high = high
+    with closing(Pair(spin_us=spin_ns // 1000)) as pair:
         receive_at(pair, script, [number * REGULAR_NS for number in range(1, MESSAGES)])
     if not high:
         assert all(script.seen_awake[MESSAGES // 2 :])

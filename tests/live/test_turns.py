@@ -9,8 +9,8 @@ from tests.live.fake_world import World, payloads
 from tests.live.pair import MANY, Pair
 
 from semcast.errors import GroupClosedError
+from semcast.live.attendance import CALM_NS, SOON_NS
 from semcast.live.patience import LONG_NS, PAUSE_NS
-from semcast.live.pump import CALM_NS, SOON_NS
 from semcast.wire.message import Message
 
 TRIES = 300
@@ -138,11 +138,11 @@ def test_who_waits_without_a_thread_leaves_the_sockets_to_the_engine_all_the_tim
     pair: Pair,
 ) -> None:
     """A look now and then would not do: nobody else reads them."""
-    pair.engine.pump.on_ready = lambda: None
+    pair.engine.notify(lambda: None)
     for _ in range(10):
         time.sleep(2 * PAUSE_NS / 1e9)
         pair.engine.try_send(b"own", None)
-    away_ns = pair.engine.pump._patience.away_ns(pair.engine.clock.now_ns())
+    away_ns = pair.engine.host._patience.away_ns(pair.engine.clock.now_ns())
     assert away_ns > LONG_NS, "it was never here"
 
 
@@ -156,7 +156,7 @@ def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> 
 
     def arrive() -> None:
         pair.heard.calm.clear()
-        while not pair.engine.pump._leading:
+        while pair.engine.host._leader is None:
             time.sleep(0.0001)
         time.sleep(10 * CALM_NS / 1e9)
         pair.arrive(datagrams)
@@ -195,17 +195,17 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
 
 
 def is_closed(pair: Pair) -> bool:
-    return pair.engine.pump._sockets.closed
+    return pair.engine.host._inlets.closed
 
 
 def test_leaving_closes_nothing_that_somebody_is_about_to_wait_for(pair: Pair) -> None:
-    pump = pair.engine.pump
-    pump._leading = True  # a thread that has let go of the lock, and comes to wait only now
+    host, seat = pair.engine.host, pair.engine.seat
+    host._leader = seat  # a thread that has let go of the lock, and comes to wait only now
     pair.engine.stop()
     assert not is_closed(pair)
     now_ns = pair.engine.clock.now_ns()
-    with pump.lock:
-        pump._lead(now_ns, now_ns + int(DEADLINE_S * 1e9))
+    with host.lock:
+        host._lead(seat, now_ns, now_ns + int(DEADLINE_S * 1e9))
     assert is_closed(pair)
     waited_ns = int(pair.engine.clock.now_ns() - now_ns)
     assert waited_ns < DEADLINE_S * 1e9 / 2, "it was woken"
@@ -223,7 +223,7 @@ def test_who_waits_is_told_when_another_thread_leaves(pair: Pair) -> None:
 
     waiting = threading.Thread(target=receive, daemon=True)
     waiting.start()
-    while not pair.engine.pump._leading:
+    while pair.engine.host._leader is None:
         time.sleep(0.0001)
     pair.engine.stop()
     waiting.join(DEADLINE_S)
