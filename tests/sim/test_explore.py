@@ -22,6 +22,7 @@ from semcast.sim.scenario import (
     Leave,
     ProtocolScenario,
     Restart,
+    Restarts,
     Stability,
     load,
 )
@@ -224,6 +225,19 @@ def test_shrinking_keeps_to_what_is_promised() -> None:
     shrink(case(seed), fails, lambda: len(tried) < 50)
     assert tried
     assert all(within_promise(one) for one in tried)
+
+
+def test_shrinking_restarts_a_process_no_more_often_than_matters() -> None:
+    often = Restarts(0, at_s=0.1, every_s=0.02, down_s=0.01, times=25)
+    scenario = ProtocolScenario(members=2, duration_s=1.0, warm_up_s=0.0, processes=(often,))
+    found = shrink(scenario, lambda one: len(one.process_faults()) >= 2 * 9, lambda: True)
+    assert found.processes == (replace(often, times=9),)
+
+
+def test_who_restarts_again_and_again_is_one_of_those_that_may_crash() -> None:
+    often = Restarts(0, at_s=0.1, every_s=0.02, down_s=0.01, times=25)
+    assert within_promise(ProtocolScenario(members=3, processes=(often,)))
+    assert not within_promise(ProtocolScenario(members=3, processes=(often, Crash(1, 0.2))))
 
 
 def test_shrinking_stops_when_the_time_is_up() -> None:

@@ -28,7 +28,7 @@ COPIES: Final = 4
 def calm_s(scenario: ProtocolScenario) -> float:
     """From when on nothing goes wrong any more."""
     times = [scenario.duration_s, *(cut.until_s for cut in scenario.faults.partitions)]
-    for fault in scenario.processes:
+    for fault in scenario.process_faults():
         ends_s = fault.at_s
         if isinstance(fault, Pause):
             ends_s += fault.for_s
