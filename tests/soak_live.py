@@ -2,10 +2,12 @@
 
     python -m tests.soak_live --seconds 1800
 
-The lasting one is one group all along. Its memory has to stay flat, and one of its applications
-reads nothing for a minute. Beside it, others are recorded: the same processes meet in a new group
-every minute, by turns in both orders; one is stopped, one killed and restarted; and when all have
-left at rest, their journals go through the checkers and are deleted.
+The lasting one is one group all along. Its memory has to stay flat, one of its applications reads
+nothing for a minute, and one member, which sends too, is killed and restarted every few seconds; of
+the lives that are over, nobody may keep anything in the end. Beside it, others are recorded: the
+same processes meet in a new group every minute, by turns in both orders; one is stopped, one killed
+and restarted; and when all have left at rest, their journals go through the checkers and are
+deleted.
 
 Whatever is received is checked against what was sent, too. Prints a line each minute, or more
 often in a short run; the exit code says whether all is well.
@@ -25,7 +27,7 @@ from pathlib import Path
 from tests.live.flat import RISE_SHARE_MAX, SAMPLES_MIN, Memory
 from tests.live.groups import DEADLINE_S, Nodes, new_group, wait_until
 from tests.live.journals import check_journals, leave_all
-from tests.live.ledger import Ledger
+from tests.live.ledger import Ledger, Lives
 from tests.live.material import Way
 
 NAMES = "abcd"
@@ -40,6 +42,11 @@ LOOK_S = 0.25
 # Messages a second of each sender, and what the slow one needs for each: it could take half of all.
 LASTING_RATE_S, LASTING_BUSY_S = 200, 0.005
 SEGMENT_RATE_S, SEGMENT_BUSY_S = 100, 0.01
+# Of the one that restarts: nothing that it sends is ever replaced.
+RESTARTED_RATE_S = 20
+RESTART_S = 5.0
+# Of how many streams of each member anything may be kept when all is at rest.
+SOURCES_PER_MEMBER = 3
 SEGMENT_S = 45.0
 DEAF_S = 60.0
 # Of the processes that record: Arrow's allocator gives pages back when it likes, so that from group
@@ -50,14 +57,29 @@ RECORDED_RISE_SHARE_MAX = 0.1
 class Traffic:
     """A group whose members send and read, and what each of them has to get."""
 
-    def __init__(self, nodes: Nodes, rate_s: int, busy_s: float) -> None:
+    def __init__(self, nodes: Nodes, rate_s: int, busy_s: float, lives: bool = False) -> None:
+        """`lives`: the one that restarts sends, too."""
         self.nodes = nodes
         self.ledger = Ledger(SENDERS)
+        self.lives = Lives(RESTARTED) if lives else None
+        self._sent_in_life = 0
         self._rate_s = rate_s
         self._rounds = itertools.count()
         for node in nodes:
-            self.ledger.begin(node.name, anywhere=False)
+            self._begin(node.name, anywhere=False)
             node.call("collect", busy_s=busy_s if node.name == SLOW else 0.0)
+        self._begin_life()
+
+    def _begin(self, reader: str, anywhere: bool) -> None:
+        self.ledger.begin(reader, anywhere)
+        if self.lives is not None:
+            self.lives.begin(reader, anywhere)
+
+    def _begin_life(self) -> None:
+        """It sends for as long as it lives."""
+        self._sent_in_life = 0
+        if self.lives is not None:
+            self.nodes[RESTARTED].call("traffic", count=1 << 30, gap_s=1 / RESTARTED_RATE_S)
 
     def step(self) -> None:
         """Send on, and look at what came."""
@@ -81,18 +103,28 @@ class Traffic:
             self.ledger.note_sent(sender, self.nodes[sender].call("sent", forget=True))
         for reader, messages in got.items():
             self.ledger.note_received(reader, messages)
+            if self.lives is not None:
+                self.lives.note_received(reader, messages)
+        if self.lives is not None:
+            self._sent_in_life += len(self.nodes[RESTARTED].call("sent", forget=True))
 
     def restart(self) -> None:
-        self.nodes[RESTARTED].kill()
+        # Not only killed: after hundreds of them too many pipes would be open.
+        self.nodes[RESTARTED].close()
         self.nodes.restart(RESTARTED).call("collect")
-        self.ledger.begin(RESTARTED, anywhere=True)
+        self._begin(RESTARTED, anywhere=True)
+        self._begin_life()
 
     def rest(self) -> None:
         """Nothing more is sent, and everybody gets everything."""
+        if self.lives is not None:
+            self.nodes[RESTARTED].call("stop_sending")
+        life = self.nodes[RESTARTED].call("complete")
 
         def complete() -> bool:
             self.look()
-            return not self._sending() and all(map(self.ledger.complete, NAMES))
+            of_lives = self.lives is None or self.lives.complete(life, self._sent_in_life)
+            return of_lives and not self._sending() and all(map(self.ledger.complete, NAMES))
 
         wait_until(complete, "everybody has everything", 2 * DEADLINE_S)
 
@@ -188,7 +220,7 @@ class Lasting:
     def __init__(self, nodes: Nodes, seconds: float) -> None:
         self._nodes = nodes
         self._seconds = seconds
-        self._traffic = Traffic(nodes, LASTING_RATE_S, LASTING_BUSY_S)
+        self._traffic = Traffic(nodes, LASTING_RATE_S, LASTING_BUSY_S, lives=True)
         self._memories = Memories("the lasting group")
         self._restarts = 0
         # Early, so that what a full buffer leaves behind is part of the level, and not of a rise.
@@ -202,7 +234,7 @@ class Lasting:
         period_s = {
             "say": min(60.0, self._seconds / 6),
             "sample": min(2.0, self._seconds / 60),
-            "restart": min(60.0, self._seconds / 4),
+            "restart": min(RESTART_S, self._seconds / 4),
         }
         while (at_s := time.monotonic() - began_s) < self._seconds:
             self._traffic.step()
@@ -223,7 +255,19 @@ class Lasting:
         beside.result()
         self._say(self._seconds, segments)
         self._memories.judge()
+        self._judge_sources()
         leave_all(self._nodes)
+
+    def _judge_sources(self) -> None:
+        """Of the lives that are over nobody keeps anything, so that memory is flat for a reason."""
+        lives, most = self._traffic.lives, SOURCES_PER_MEMBER * len(NAMES)
+        assert lives is not None
+        print(f"{lives.count} lives of {RESTARTED} were heard of", flush=True)
+        for node in self._nodes:
+            wait_until(
+                lambda node=node: node.call("stats")["sources_held"] <= most,  # type: ignore[misc]
+                f"{node.name} keeps no more than {most} streams",
+            )
 
     def _read_or_not(self, at_s: float) -> None:
         """For a while the slow one takes nothing. It is not taken for dead, and has it all later:

@@ -38,6 +38,8 @@ class Ledger:
 
     def note_received(self, reader: str, got: Sequence[Sequence[Any]]) -> None:
         for sender, _, _, key, text, skipped, _ in got:
+            if sender not in self._places:
+                continue
             self.received += 1
             self.skipped += len(skipped)
             if key:
@@ -56,6 +58,48 @@ class Ledger:
         return all(
             self._last[reader, sender] in (None, sent - 1) for sender, sent in self.unmarked.items()
         ) and all(values.get(key, text) == text for key, text in self._newest.items())
+
+
+class Lives:
+    """Of a sender that is killed again and again, and counts from 0 in each life.
+
+    What it sent last nobody knows. So whoever is there all along has to get every life from its
+    first message on, once and without a gap, and in the end all have the same of it.
+    """
+
+    def __init__(self, sender: str) -> None:
+        self._sender = sender
+        # By reader and life: the number of the last one received.
+        self._last: dict[str, dict[int, int]] = {}
+        self._anywhere: set[str] = set()
+
+    def begin(self, reader: str, anywhere: bool) -> None:
+        """A reader that was there from the start, or comes now, into the middle of a life."""
+        self._last[reader] = {}
+        if anywhere:
+            self._anywhere.add(reader)
+
+    def note_received(self, reader: str, got: Sequence[Sequence[Any]]) -> None:
+        for sender, life, _, _, text, _, _ in got:
+            if sender != self._sender:
+                continue
+            number, last = int(_label(text)), self._last[reader].get(life)
+            begins = last is None and (reader in self._anywhere or number == 0)
+            assert begins or (last is not None and number == last + 1), (
+                f"{reader} got message {number} of a life of {sender} after {last}"
+            )
+            self._last[reader][life] = number
+
+    def complete(self, life: int, sent: int) -> bool:
+        """Whether all have the same of every life, and of this one, which goes on, all of it."""
+        whole = [last for reader, last in self._last.items() if reader not in self._anywhere]
+        newest = [last.get(life, -1) for last in self._last.values()]
+        return all(one == whole[0] for one in whole) and all(one == sent - 1 for one in newest)
+
+    @property
+    def count(self) -> int:
+        """Of how many lives anybody has got anything."""
+        return len({life for last in self._last.values() for life in last})
 
 
 def _label(text: str) -> str:

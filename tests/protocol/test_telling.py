@@ -104,3 +104,34 @@ def test_who_has_nothing_to_tell_keeps_silent() -> None:
     pace = telling(4, gossip_messages=1_000)
     pace.somebody_tells(10 * PERIOD_NS)
     assert pace.next_ns == PERIOD_NS
+
+
+def answers(pace: Telling, until_ns: int) -> list[int]:
+    """When others are told, if somebody who waits for votes is heard all the time."""
+    told: list[int] = []
+    now_ns = 0
+    while now_ns < until_ns:
+        pace.somebody_waits(now_ns)
+        now_ns = int(pace.next_ns)
+        told.append(now_ns)
+        pace.begin()
+        pace.done(False, now_ns)
+    return told
+
+
+def test_those_who_all_wait_answer_each_other_ever_less_often() -> None:
+    """Else votes that say nothing new fill a narrow link (the explorer's case 20397)."""
+    told = answers(telling(4, gossip_messages=1), 10 * PERIOD_NS)
+    gaps = [later - before for before, later in pairwise(told)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == PERIOD_NS
+
+
+def test_who_has_news_answers_those_who_wait_at_once_again() -> None:
+    pace = telling(4, gossip_messages=8)
+    begin_ns = answers(pace, 10 * PERIOD_NS)[-1]
+    pace.news(1, begin_ns)
+    pace.begin()
+    pace.done(False, begin_ns)
+    pace.somebody_waits(begin_ns)
+    assert pace.next_ns - begin_ns < PERIOD_NS // 4

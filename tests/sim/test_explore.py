@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from semcast.cli import main
 from semcast.sim.bursts import with_burst
 from semcast.sim.cases import _Draw, case
+from semcast.sim.comebacks import with_comebacks
 from semcast.sim.explore import EXCEPTION, PACE, REST, explore, judge
 from semcast.sim.pace import calm_s, rest_s
 from semcast.sim.scenario import (
@@ -22,6 +23,7 @@ from semcast.sim.scenario import (
     Leave,
     ProtocolScenario,
     Restart,
+    Restarts,
     Stability,
     load,
 )
@@ -85,14 +87,17 @@ def test_a_case_follows_from_its_seed(seed: int) -> None:
 def test_no_case_crashes_more_members_than_are_promised_to_be_survived(seed: int) -> None:
     scenario = case(seed)
     assert within_promise(scenario)
-    crashed = [one.member for one in scenario.processes if isinstance(one, Crash)]
-    assert len(crashed) == len(set(crashed)) < scenario.members
+    crashed = {one.member for one in scenario.process_faults() if isinstance(one, Crash)}
+    assert len(crashed) < scenario.members
 
 
 @given(SEEDS)
 def test_no_datagram_is_held_up_for_as_long_as_a_restarted_member_waits(seed: int) -> None:
-    """Votes of a former life must be gone by then; that is what `join_delay_ms` is for."""
+    """Votes of a former life must be gone by then; that is what `join_delay_ms` is for. Cases with
+    comebacks do not keep to it.
+    """
     scenario = case(seed)
+    assume(not comes_back_often(scenario))
     faults = scenario.faults
     held_ms = faults.delay_ms + faults.jitter_ms + max(faults.reorder_ms, faults.duplicate_ms)
     held_ms += sum(link.delay_ms or 0.0 for link in scenario.links)
@@ -112,7 +117,7 @@ def test_cases_differ_in_everything_that_may_matter() -> None:
     }
     assert {type(one.network).__name__ for one in scenarios} == {"Ideal", "Lan", "Shared"}
     kinds = {type(fault).__name__ for one in scenarios for fault in one.processes}
-    assert kinds == {"Crash", "Leave", "Pause", "Restart", "Slow"}
+    assert kinds == {"Crash", "Leave", "Pause", "Restart", "Restarts", "Slow"}
     for fault in ("loss", "burst_begin", "jitter_ms", "reorder", "duplicate", "corrupt"):
         assert any(getattr(one.faults, fault) > 0 for one in scenarios)
     cuts = [cut for one in scenarios for cut in one.faults.partitions]
@@ -154,6 +159,38 @@ def test_behind_bursts_windows_are_full_and_members_leave() -> None:
     assert {
         fault.within_s for one in leaving for fault in one.processes if fault.kind == "leave"
     } == {60.0}
+
+
+def comes_back_often(scenario: ProtocolScenario) -> bool:
+    return any(isinstance(one, Restarts) for one in scenario.processes)
+
+
+def test_comebacks_are_quick_and_slow_and_of_all_protocols() -> None:
+    """About 15% of all cases; the others are what they always were."""
+    found = [one for one in map(case, range(1000)) if comes_back_often(one)]
+    assert 110 < len(found) < 190
+    often = [fault for one in found for fault in one.processes if isinstance(fault, Restarts)]
+    assert (min(one.times for one in often), max(one.times for one in often)) == (2, 25)
+    periods_s = [one.protocol.gossip_period_ms / 1000 for one in found]
+    quick = [one.down_s < period for one, period in zip(often, periods_s, strict=True)]
+    assert 0.2 < sum(quick) / len(quick) < 0.9
+    assert {one.protocol.reliability for one in found} == {"group", "sender"}
+    assert {one.protocol.stability for one in found} == set(get_args(Stability))
+    for one, fault in zip(found, often, strict=True):
+        # All are back while there is traffic, and nobody is slow afterwards.
+        assert fault.at_s + fault.times * fault.every_s <= one.duration_s
+        drained = {slow.member for slow in one.processes if slow.kind == "slow"}
+        assert fault.member in drained
+    held_s = [max(one.faults.reorder_ms, one.faults.duplicate_ms) / 1000 for one in found]
+    late = [held > fault.every_s for held, fault in zip(held_s, often, strict=True)]
+    assert sum(late) > len(found) / 5, "datagrams of former lives arrive in later ones"
+
+
+def test_a_case_without_comebacks_is_what_it_was() -> None:
+    for seed in range(300):
+        drawn = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
+        again = with_comebacks(drawn, random.Random(f"explore/{seed}/restarts"))
+        assert comes_back_often(again) or again == drawn
 
 
 def test_a_group_that_is_at_rest_too_late_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +261,19 @@ def test_shrinking_keeps_to_what_is_promised() -> None:
     shrink(case(seed), fails, lambda: len(tried) < 50)
     assert tried
     assert all(within_promise(one) for one in tried)
+
+
+def test_shrinking_restarts_a_process_no_more_often_than_matters() -> None:
+    often = Restarts(0, at_s=0.1, every_s=0.02, down_s=0.01, times=25)
+    scenario = ProtocolScenario(members=2, duration_s=1.0, warm_up_s=0.0, processes=(often,))
+    found = shrink(scenario, lambda one: len(one.process_faults()) >= 2 * 9, lambda: True)
+    assert found.processes == (replace(often, times=9),)
+
+
+def test_who_restarts_again_and_again_is_one_of_those_that_may_crash() -> None:
+    often = Restarts(0, at_s=0.1, every_s=0.02, down_s=0.01, times=25)
+    assert within_promise(ProtocolScenario(members=3, processes=(often,)))
+    assert not within_promise(ProtocolScenario(members=3, processes=(often, Crash(1, 0.2))))
 
 
 def test_shrinking_stops_when_the_time_is_up() -> None:

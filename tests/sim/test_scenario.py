@@ -18,6 +18,8 @@ from semcast.sim.scenario import (
     Crash,
     Lan,
     ProtocolScenario,
+    Restart,
+    Restarts,
     TwoBufferScenario,
     load,
     parse,
@@ -30,6 +32,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples/scenarios").glob("*.toml"))
 TWO_BUFFERS = 'model = "two-buffers"\n'
 PROTOCOL = 'model = "protocol"\nmembers = 3\n'
+RESTARTS = (
+    "processes = [{kind = 'restarts', member = 1, at_s = 2, every_s = %s, down_s = %s, times = %s}"
+)
 
 
 def parsed(text: str) -> scenarios.Scenario:
@@ -62,13 +67,26 @@ def test_the_examples_that_were_promised_are_there() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "fig5-purging", "fig5-no-purging", "fig5-small-buffer", "fig5-protocol", "slow-reader",
         "group-64", "stability", "stability-wan", "stability-scale", "stability-random",
-        "stability-trigger",
+        "stability-trigger", "restarts",
     }  # fmt: skip
 
 
 def test_a_file_says_only_what_differs_from_the_defaults() -> None:
     assert parsed(TWO_BUFFERS) == TwoBufferScenario()
     assert protocol("") == ProtocolScenario(members=3)
+
+
+def test_restarts_are_as_many_crashes_and_restarts() -> None:
+    found = protocol(RESTARTS % ("1", "0.25", "2") + "]")
+    assert found.processes == (Restarts(1, at_s=2.0, every_s=1.0, down_s=0.25, times=2),)
+    assert found.process_faults() == (
+        Crash(1, 2.0),
+        Restart(1, 2.25),
+        Crash(1, 3.0),
+        Restart(1, 3.25),
+    )
+    assert found.comes_back(1, 3.0)
+    assert not found.comes_back(1, 3.5)
 
 
 def test_every_part_of_a_group_can_be_set() -> None:
@@ -140,6 +158,23 @@ def test_every_part_of_a_group_can_be_set() -> None:
             + "processes = [{kind = 'pause', member = 1, at_s = 2, for_s = 3}, "
             + "{kind = 'pause', member = 1, at_s = 4, for_s = 1}]",
             "processes[1]: pause of member 1 at 4 s, when it is paused until 5 s",
+        ),
+        (
+            PROTOCOL + RESTARTS % ("1", "0.5", "3.5") + "]",
+            "processes[0]: times is 3.5; it must be a whole",
+        ),
+        (PROTOCOL + RESTARTS % ("1", "0.5", "0") + "]", "processes[0]: times is 0; it goes from 1"),
+        (
+            PROTOCOL + RESTARTS % ("0", "0", "3") + "]",
+            "processes[0]: every_s is 0; it goes from 1e-06",
+        ),
+        (
+            PROTOCOL + RESTARTS % ("1", "1", "3") + "]",
+            "processes[0]: down_s is 1 and every_s 1; a process must be back before it crashes",
+        ),
+        (
+            PROTOCOL + RESTARTS % ("1", "0.5", "3") + ", {kind = 'crash', member = 1, at_s = 4.2}]",
+            "processes[1]: crash of member 1 at 4.2 s, when it is gone",
         ),
         (
             PROTOCOL + "processes = [{kind = 'leave', member = 1, at_s = 3}, "

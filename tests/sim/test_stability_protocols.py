@@ -110,17 +110,6 @@ def test_the_same_seed_gives_the_same_journal(stability: Stability) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("seed", "stability"), [(144, None), (20011, "s_coordp")])
-def test_cases_of_the_explorer_that_were_broken_once_are_kept(
-    seed: int, stability: Stability | None
-) -> None:
-    """144: a newcomer had heard of messages before it could ask for them, and never asked.
-    20011: somebody missed the only datagram of a sender, which then told its parent alone; nobody
-    asks a sender whose life it does not know.
-    """
-    assert judge(case(seed, stability)).broken == {}
-
-
 def test_the_explorer_draws_measured_trees_too() -> None:
     drawn = [case(seed, "s_coordp").protocol.stability_tree for seed in range(1, 120)]
     assert set(drawn) == {"filled", "measured"}

@@ -1,8 +1,9 @@
 """Random cases: a seed in, a scenario out, in which much goes wrong at once.
 
 Group, protocol, traffic, network, faults and processes are drawn from the seed alone. Cases stay
-within what is promised: no more crashes than f for "group", and no datagram older than
-`join_delay_ms` when a member comes back. Knows nothing of how a case is run or judged.
+within what is promised: no more members crash than f for "group"; and no datagram is older than
+`join_delay_ms` when a member comes back, but for those with comebacks (`sim.comebacks`). Knows
+nothing of how a case is run or judged.
 """
 
 import random
@@ -12,6 +13,7 @@ from typing import Final, Literal
 
 from semcast.protocol.config import SHAPED_PROTOCOLS
 from semcast.sim.bursts import with_burst
+from semcast.sim.comebacks import with_comebacks
 from semcast.sim.scenario import (
     Consumer,
     Costs,
@@ -59,6 +61,7 @@ def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
     # From streams of their own: whatever else a seed stood for, it stands for still.
     scenario = _with_keys(scenario, random.Random(f"explore/{seed}/keys"))
     scenario = with_burst(scenario, random.Random(f"explore/{seed}/bursts"))
+    scenario = with_comebacks(scenario, random.Random(f"explore/{seed}/restarts"))
     return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
 
 

@@ -27,8 +27,13 @@ COPIES: Final = 4
 
 def calm_s(scenario: ProtocolScenario) -> float:
     """From when on nothing goes wrong any more."""
-    times = [scenario.duration_s, *(cut.until_s for cut in scenario.faults.partitions)]
-    for fault in scenario.processes:
+    faults = scenario.faults
+    held_ms = [faults.reorder_ms] * (faults.reorder > 0)
+    held_ms += [faults.duplicate_ms] * (faults.duplicate > 0)
+    # What was held up while there was traffic arrives when it is over.
+    times = [scenario.duration_s + max(held_ms, default=0.0) / 1000]
+    times += [cut.until_s for cut in faults.partitions]
+    for fault in scenario.process_faults():
         ends_s = fault.at_s
         if isinstance(fault, Pause):
             ends_s += fault.for_s

@@ -180,12 +180,13 @@ class Process(Handler):
         """Whether nothing is left to deliver or to keep.
 
         Messages that wait for an earlier one do not count: if anybody alive could help, that one
-        would keep it; if not, its sender took it along, and they wait for ever.
+        would keep it; if not, its sender took it along, and they wait for ever. Nor do those that
+        came to a member after it had begun to leave: it delivers none of them.
         """
         if self.life is None:
             return True
-        stats = self.life.member.stats()
-        held = stats["delivery_held"] + stats["retained_held"]
+        member = self.life.member
+        held = member.deliverable() + member.stats()["retained_held"]
         return held == 0 and not self._paused and not self.life.busy
 
     @property

@@ -6,7 +6,7 @@ explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `w
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -296,6 +296,34 @@ class Leave(Settings):
     kind: Literal["leave"] = "leave"
 
 
+@dataclass(frozen=True)
+class Restarts(Settings):
+    """A process crashes and comes back `times` times: at `at_s`, and then every `every_s`."""
+
+    member: Node
+    at_s: Seconds
+    every_s: Annotated[float, Between(1e-6, 1e7)]
+    down_s: Annotated[float, Between(1e-6, 1e7)]
+    times: Annotated[int, Between(1, 10_000)]
+    kind: Literal["restarts"] = "restarts"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.down_s >= self.every_s:
+            raise ConfigError(
+                f"down_s is {self.down_s:g} and every_s {self.every_s:g}; "
+                "a process must be back before it crashes again"
+            )
+
+    def each(self) -> tuple[Crash | Restart, ...]:
+        """The same, one after the other."""
+        found: list[Crash | Restart] = []
+        for time in range(self.times):
+            at_s = self.at_s + time * self.every_s
+            found += [Crash(self.member, at_s), Restart(self.member, at_s + self.down_s)]
+        return tuple(found)
+
+
 ProcessFault: TypeAlias = Crash | Restart | Pause | Slow | Leave
 
 
@@ -331,7 +359,7 @@ class ProtocolScenario(Settings):
     faults: Faults = field(default_factory=Faults)
     host: Host = field(default_factory=NoCost)
     consumers: tuple[Consumer, ...] = ()
-    processes: tuple[ProcessFault, ...] = ()
+    processes: tuple[ProcessFault | Restarts, ...] = ()
     # How long after a crash for good the others are told; of a member that leaves, at most.
     detection_ms: Milliseconds = 500.0
     # Datagrams that wait for a paused process; more are lost.
@@ -384,7 +412,7 @@ class ProtocolScenario(Settings):
         alive = dict.fromkeys(range(self.members), True)
         left: set[int] = set()
         paused_until_s: dict[int, float] = {}
-        for at, fault in sorted(enumerate(self.processes), key=lambda pair: pair[1].at_s):
+        for at, fault in sorted(self._numbered(), key=lambda pair: pair[1].at_s):
             if fault.member in left or alive[fault.member] == isinstance(fault, Restart):
                 state = "alive" if alive[fault.member] else "gone"
                 state = "leaving, or has left for good" if fault.member in left else state
@@ -404,11 +432,24 @@ class ProtocolScenario(Settings):
                     )
                 paused_until_s[fault.member] = fault.at_s + fault.for_s
 
+    def process_faults(self) -> tuple[ProcessFault, ...]:
+        """What happens to processes, with every crash and restart by itself."""
+        return tuple(fault for _, fault in self._numbered())
+
+    def _numbered(self) -> Iterator[tuple[int, ProcessFault]]:
+        """The same, each with the place of the table in `processes` that says so."""
+        for at, fault in enumerate(self.processes):
+            if isinstance(fault, Restarts):
+                for one in fault.each():
+                    yield at, one
+            else:
+                yield at, fault
+
     def comes_back(self, member: int, after_s: float) -> bool:
         """Whether a crashed member restarts at some time."""
         return any(
             isinstance(fault, Restart) and fault.member == member and fault.at_s >= after_s
-            for fault in self.processes
+            for fault in self.process_faults()
         )
 
 

@@ -9,7 +9,15 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, Final
 
 from semcast.errors import SemcastError
-from semcast.sim.scenario import Consumer, Crash, Faults, Ideal, Protocol, ProtocolScenario
+from semcast.sim.scenario import (
+    Consumer,
+    Crash,
+    Faults,
+    Ideal,
+    Protocol,
+    ProtocolScenario,
+    Restarts,
+)
 from semcast.sim.traffic import Overwrites
 
 # Of every table these are written even where they say nothing new: they tell tables apart.
@@ -38,9 +46,13 @@ def shrink(
 
 
 def within_promise(scenario: ProtocolScenario) -> bool:
-    """Whether no more crash than is survived."""
-    crashes = sum(isinstance(fault, Crash) for fault in scenario.processes)
-    return scenario.protocol.reliability == "sender" or crashes <= scenario.protocol.f
+    """Whether no more members crash than are survived.
+
+    A member that is back has nothing of what it had, so it counts from its first crash on, and only
+    once: what it loses when it crashes again are copies that nobody had to count on.
+    """
+    crashed = {fault.member for fault in scenario.process_faults() if isinstance(fault, Crash)}
+    return scenario.protocol.reliability == "sender" or len(crashed) <= scenario.protocol.f
 
 
 def _simpler(scenario: ProtocolScenario) -> Iterator[ProtocolScenario]:
@@ -64,6 +76,7 @@ def _steps(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
     yield from _fewer_members(scenario)
     for at in range(len(scenario.processes)):
         yield {"processes": scenario.processes[:at] + scenario.processes[at + 1 :]}
+    yield from _fewer_restarts(scenario)
     for at in range(len(faults.partitions)):
         left = faults.partitions[:at] + faults.partitions[at + 1 :]
         yield {"faults": replace(faults, partitions=left)}
@@ -83,6 +96,16 @@ def _steps(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
         except SemcastError:  # it goes with another setting that is there
             continue
         yield {"protocol": simpler}
+
+
+def _fewer_restarts(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
+    """Half as many, or one less, of each process that restarts again and again."""
+    for at, fault in enumerate(scenario.processes):
+        if isinstance(fault, Restarts) and fault.times > 1:
+            for times in (fault.times // 2, fault.times - 1):
+                fewer = replace(fault, times=times)
+                before, after = scenario.processes[:at], scenario.processes[at + 1 :]
+                yield {"processes": (*before, fewer, *after)}
 
 
 def _smaller_windows(protocol: Protocol) -> Iterator[dict[str, Any]]:

@@ -87,12 +87,14 @@ class World(Handler):
         self._network: Final = build_hosts(scenario.host, model)
         self._processes: Final = [self._process(node) for node in self._ids]
         self._actions: Final[list[Callable[[], None]]] = []
+        faults = scenario.process_faults()
+        self._last_fault_s: Final = max((fault.at_s for fault in faults), default=0.0)
         for process in self._processes:
             process.on_settled = self._settled
         for consumer in scenario.consumers:
             for node in consumer.members:
                 self._processes[node].delay_ns = ns_of_ms(consumer.delay_ms)
-        for fault in scenario.processes:
+        for fault in faults:
             self._plan(fault)
         for link in scenario.links:
             self._plan_link(link)
@@ -128,7 +130,7 @@ class World(Handler):
             return False
         if self._rested_ns < 0:
             self._rested_ns = self._scheduler.now_ns
-        if any(fault.at_s > now_s for fault in self._scenario.processes):
+        if now_s < self._last_fault_s:
             return False
         return not any(process.leaving for process in self._processes)
 

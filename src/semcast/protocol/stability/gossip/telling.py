@@ -49,6 +49,9 @@ class Telling:
         self._wait_first_ns: Final[i64] = min(config.nak_delay_ns, config.gossip_period_ns)
         self._wait_ns: i64 = self._wait_first_ns
         self._waits_until_ns: i64 = _NEVER
+        # How soon somebody else who has no room is told again; likewise each time later, as long as
+        # there is nothing new to tell.
+        self._again_ns: i64 = self._wait_first_ns
 
     def due_ns(self) -> i64:
         """When others are to be told."""
@@ -65,8 +68,12 @@ class Telling:
         self._waits_until_ns = _NEVER
 
     def somebody_waits(self, now_ns: i64) -> None:
-        """Somebody has no room, and may not have heard what it was told: tell it again."""
-        self.next_ns = min(self.next_ns, max(now_ns, self._told_ns + self._wait_first_ns))
+        """Somebody has no room, and may not have heard what it was told: tell it again.
+
+        Members that all lack room answer each other, so without the pause growing they would fill
+        a narrow link with votes that say the same, and what could give them room would queue there.
+        """
+        self.next_ns = min(self.next_ns, max(now_ns, self._told_ns + self._again_ns))
 
     def news(self, more: i64, now_ns: i64) -> None:
         """So many more messages have come."""
@@ -102,6 +109,10 @@ class Telling:
 
     def begin(self) -> None:
         """Others are told now."""
+        if self.untold > 0:
+            self._again_ns = self._wait_first_ns
+        else:
+            self._again_ns = min(2 * self._again_ns, self._period_ns)
         self.untold = 0
         self.untold_bytes = 0
         self._latest_ns = -1
