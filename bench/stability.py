@@ -25,7 +25,9 @@ from rich.table import Table
 import semcast.protocol.stability.gossip.tracker
 import semcast.protocol.stability.rounds.tracker
 from semcast.ids import Source
-from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTracker
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import SENDERS_PER_PAGE, Followed
+from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.protocol.stability.rounds.shape import filled_tree
 from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
 from semcast.sim.stability.parties import TRACKERS
@@ -149,9 +151,15 @@ def measure(name: str, members: int, width: int, me: int, heard: Heard) -> Cost:
 # -- gossip ----------------------------------------------------------------------------------------
 
 
+def gossip_tracker(members: int, me: int) -> GossipTracker:
+    """A member that has nothing."""
+    followed = Followed(View.first(list(range(members)), 0), True)
+    return GossipTracker(followed, Source(me, 1), safety=False, votes=0)
+
+
 def gossip_member(members: int, me: int) -> GossipTracker:
     """One page of senders."""
-    one = GossipTracker(list(range(members)), me, safety=False, votes=0)
+    one = gossip_tracker(members, me)
     for sender in range(SENDERS_PER_PAGE):
         one.has(Source(sender, 1), 1 + sender + me % 5)
     return one
@@ -171,7 +179,9 @@ def record_gossip(members: int, me: int) -> list[list[Vector]]:
                 for vector in vectors if peer != at else ():
                     # As it would be decoded: the rows of a vector are the tracker's own.
                     rows = [Progress(r.source, r.agreed, r.lowest, r.newest) for r in vector.rows]
-                    copy = Vector(False, vector.round, vector.voters, rows)
+                    copy = Vector(
+                        vector.view, vector.number, False, vector.round, vector.voters, rows
+                    )
                     group[peer].on_vector(copy)
                     if peer == me:
                         told.append(copy)
@@ -198,14 +208,14 @@ def measure_gossip(members: int, width: int, me: int, periods: list[list[Vector]
         replay_gossip(one, periods)
         best = min(best, time.process_time() - started)
     tracemalloc.start()
-    empty = GossipTracker(list(range(members)), me, safety=False, votes=0)
+    empty = gossip_tracker(members, me)
     shared = tracemalloc.get_traced_memory()[0]
     one = gossip_member(members, me)
     replay_gossip(one, periods)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del empty
-    # Twice the members' index was made; only the page is there as often as there are pages.
+    # Twice the view was made; only the page is there as often as there are pages.
     page, page_peak = held - 2 * shared, peak - 2 * shared
     messages = sum(len(told) for told in periods) * pages
     held, peak = shared + page * pages, shared + page * (pages - 1) + page_peak

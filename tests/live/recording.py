@@ -115,6 +115,8 @@ class Watched(World):
             self.network.run(seconds=0.01)
             for datagram, address in transport.receive():
                 opened = opener.open(datagram)
+                if not is_note(opened.frames):
+                    continue  # members speak to each other meanwhile
                 note, source = decode_note(opened.frames), opened.header.source
                 heard = hearing.on_note(note, source)
                 if isinstance(heard, Answer):
@@ -167,7 +169,9 @@ def a_whole_life(**settings: Any) -> Watched:
 def tell_a_tree(member: FakeMember) -> None:
     """Which members do only if it is much better than the one they have."""
     writer = FrameWriter(member.session.me, 1000)
-    assert writer.add(Tree(9, 0, bytes([0, 0, 0]), bytes([0, 1, 2])))
+    told = member.session.member
+    assert told is not None
+    assert writer.add(Tree(told.view.digest, 9, 0, bytes([0, 0, 0]), bytes([0, 1, 2])))
     member.session.transport.send_all([member.session._sealer.seal(writer.take())])
 
 

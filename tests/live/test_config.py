@@ -91,7 +91,6 @@ BAD: dict[str, list[object]] = {
     "stability_ride_ms": [-1.0, math.nan, math.inf],
     "safety_rest_messages": [-1],
     "nak_delay_ms": [0.0, -1.0, math.nan, math.inf],
-    "join_delay_ms": [-1.0, math.nan, math.inf],
     "slow_after_ms": [-1.0, math.nan, math.inf],
     "evict_after_s": [-1.0, math.nan, math.inf],
     "metrics_port": [-1, 65_536],

@@ -8,6 +8,8 @@ from tests.live.company import joined, wait_until
 import semcast.blocking
 from semcast.errors import ConfigError
 from semcast.live.blocking import Group
+from semcast.protocol.member import Member
+from semcast.protocol.stability.rounds.detection import RoundDetection
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -20,11 +22,17 @@ def one_more_each(group: dict[str, Group]) -> None:
         one.drain(60)
 
 
+def detection(group: Group) -> RoundDetection:
+    member = group._engine.session.member
+    assert isinstance(member, Member)
+    assert isinstance(member._detection, RoundDetection)
+    return member._detection
+
+
 def times_known(group: Group) -> int:
     """How many others a member has measured."""
-    member = group._engine.session.member
-    assert member is not None
-    rounds: Any = member._voting.rounds
+    rounds = detection(group)
+    assert rounds._measuring is not None
     return sum(time_us > 0 for time_us in rounds._measuring._watch.times_us)
 
 
@@ -50,10 +58,8 @@ def test_a_live_group_uses_the_tree_that_it_is_given() -> None:
         one_more_each(group)
         for one in group.values():
             session = one._engine.session
-            assert session.member is not None
             order = [session.roster.name_of(member) for member in session.roster.members]
-            rounds: Any = session.member._voting.rounds
-            shape = rounds._roll.shape(order.index("c"))
+            shape = detection(one)._roll.shape(order.index("c"))
             found = {name: order[shape.parent(at)] for at, name in enumerate(order) if name != "c"}
             assert found == tree
 
@@ -64,5 +70,5 @@ def test_a_measured_tree_that_fits_no_datagram_is_refused_when_joining() -> None
         "transport": "unicast", "host": "127.0.0.1", "stability": "s_coordp",
         "stability_tree": "measured",
     }  # fmt: skip
-    with pytest.raises(ConfigError, match="250 members; the most is 231"):
+    with pytest.raises(ConfigError, match="250 members; the most is 227"):
         semcast.blocking.join(**settings)

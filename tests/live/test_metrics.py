@@ -83,7 +83,9 @@ def test_every_name_says_its_unit() -> None:
             name,
         )
     for name in GAUGES.values():
-        assert re.fullmatch(r"semcast_\w+_(messages|seconds|pages|bytes)", name) or name in (
+        assert re.fullmatch(
+            r"semcast_\w+_(messages|seconds|pages|bytes|sources)", name
+        ) or name in (
             "semcast_members",
             "semcast_multicast_transport",
         )

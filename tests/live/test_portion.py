@@ -11,6 +11,7 @@ from semcast.ids import Source
 from semcast.live.portion import PORTION_MAX, QUICK_NS, Portion
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 
 SLOW_NS = 2 * QUICK_NS
 WINDOW = 2_000
@@ -21,7 +22,7 @@ def member_with(messages: int, replaces: str | None = None) -> Member:
     config = MemberConfig(
         window_messages=WINDOW, delivery_messages=WINDOW, deliver_own=True, f=0, k=64
     )
-    member = Member(config, Source(1, 1), [1], random.Random("portion"))
+    member = Member(config, Source(1, 1), View.first([1], config.f), random.Random("portion"))
     for number in range(messages):
         member.multicast(b"%d" % number, replaces, 0)
     return member

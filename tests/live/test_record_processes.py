@@ -14,7 +14,6 @@ from semcast.journal import read_journal, runs_in
 
 pytest.importorskip("pyarrow")
 NAMES = ["a", "b", "c"]
-JOIN_DELAY_MS = 50.0
 
 
 def traffic(name: str, first: int, count: int) -> list[list[str | None]]:
@@ -34,7 +33,7 @@ def begun(folder: Path) -> list[Path]:
 def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_passes(
     tmp_path: Path,
 ) -> None:
-    settings = {"record": str(tmp_path), "join_delay_ms": JOIN_DELAY_MS, "group": new_group()}
+    settings = {"record": str(tmp_path), "group": new_group()}
     with members(NAMES, **settings) as group:
         for one in group.values():
             one.do("send", messages=traffic(one.name, 0, 200))

@@ -12,7 +12,7 @@ from tests.live.fake_world import World
 
 from semcast.errors import WindowFullError
 from semcast.ids import Source
-from semcast.protocol.member import Member
+from semcast.protocol.machine import Machine
 from semcast.testing import FakeMember
 
 TIMES = 100
@@ -91,7 +91,7 @@ class Restarting:
         self.world.network.loss = 0.0
         self.go_on(lambda: all(one.stats()["retained_held"] == 0 for one in self.members()))
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[Machine]:
         everybody = [*(reader.member for reader in self.readers), self.c]
         return [one.session.member for one in everybody if one.session.member is not None]
 

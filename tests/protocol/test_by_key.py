@@ -11,6 +11,7 @@ from semcast.journal import Header, Journal, JournalObserver
 from semcast.obsolescence import Keys, Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
 from semcast.wire.message import Message
@@ -27,7 +28,8 @@ def pair(life: int = 1, k: int = 64, into: Journal | None = None) -> tuple[Membe
     for source in (Source(1, life), Source(2, 1)):
         observer = JournalObserver(journal, f"p{source.sender}.{source.incarnation}", lambda: 0)
         stream = random.Random(f"by key/{source}")
-        members.append(Member(config, source, [1, 2], stream, observer))
+        view = View(1, (1, 2), (life, 1), config.f)
+        members.append(Member(config, source, view, stream, observer))
     return members[0], members[1], journal
 
 
@@ -102,9 +104,14 @@ def test_a_value_of_a_former_life_does_not_come_last() -> None:
 def test_nor_if_it_waits_for_room() -> None:
     """The reader's buffer is full; what is older has the room that there is first."""
     config = MemberConfig(order="key", reliability="sender", delivery_messages=2)
-    reader = Member(config, Source(2, 1), [1, 2, 3], random.Random("reader"))
-    lives = [Member(config, Source(1, life), [1, 2, 3], random.Random(life)) for life in (1, 2)]
-    other = Member(config, Source(3, 1), [1, 2, 3], random.Random("other"))
+    first = View.first([1, 2, 3], config.f)
+    views = [first, first.with_life(1, 2)]
+    reader = Member(config, Source(2, 1), first, random.Random("reader"))
+    lives = [
+        Member(config, Source(1, life), view, random.Random(life))
+        for life, view in enumerate(views, 1)
+    ]
+    other = Member(config, Source(3, 1), first, random.Random("other"))
     send(other, reader, [(b"x", "x"), (b"y", "y")])
     send(lives[0], reader, [(b"a=1", "a")])
     send(lives[1], reader, [(b"a=2", "a")])
@@ -126,7 +133,8 @@ def test_what_comes_only_after_a_newer_life_s_value_was_taken_is_not_lost() -> N
     late = sender.datagrams(0)
     other = Source(3, 1)
     config = MemberConfig(order="key", reliability="group")
-    reader = Member(config, Source(2, 1), [1, 2, 3], random.Random("reader"))
+    view = View.first([1, 2, 3], config.f)
+    reader = Member(config, Source(2, 1), view, random.Random("reader"))
     send(again, reader, [(b"a=2", "a")])
     assert [message.payload for message in reader.take(100, 0)] == [b"a=2"]
     writer = FrameWriter(other, 1300)

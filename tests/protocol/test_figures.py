@@ -10,6 +10,7 @@ from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import WINDOW_NS, Figures, Transit
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 
 MS = 1_000_000
 HOUR_NS = 3600 * 10**9
@@ -45,7 +46,7 @@ def test_messages_that_come_late_for_a_while_look_as_old_as_they_are() -> None:
 
 def make(sender: int) -> Member:
     config = MemberConfig(window_messages=4, delivery_messages=8)
-    return Member(config, Source(sender, 1), [1, 2], random.Random(1))
+    return Member(config, Source(sender, 1), View.first([1, 2], config.f), random.Random(1))
 
 
 def test_own_messages_are_as_old_as_they_are() -> None:

@@ -8,6 +8,8 @@ from semcast.errors import WindowFullError
 from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.gossip.detection import GossipDetection
 from semcast.wire.decode import Decoder
 from semcast.wire.families.votes import Progress, Vector
 
@@ -24,7 +26,7 @@ CONFIG = MemberConfig(
 
 def make(sender: int, members: int) -> Member:
     ids = list(range(1, members + 1))
-    return Member(CONFIG, Source(sender, 1), ids, random.Random(sender))
+    return Member(CONFIG, Source(sender, 1), View.first(ids, CONFIG.f), random.Random(sender))
 
 
 def go_on(members: list[Member], now_ns: int, lost: int = 0) -> int:
@@ -116,7 +118,8 @@ def test_a_vote_is_missed_by_who_does_not_name_the_voter(
     round_number: int, voters: int, lacks: bool
 ) -> None:
     reader = make(2, 2)
-    gossiping = reader._voting.gossiping
-    assert gossiping is not None
+    detection = reader._detection
+    assert isinstance(detection, GossipDetection)
     rows = [Progress(Source(1, 1), 0, 8, 8)]
-    assert gossiping.stability.lacks_vote(Vector(False, round_number, voters, rows)) == lacks
+    vector = Vector(reader.view.digest, 1, False, round_number, voters, rows)
+    assert detection._stability.lacks_vote(vector) == lacks

@@ -8,6 +8,7 @@ from semcast.errors import ConfigError, RemoteProtocolError, WindowFullError
 from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import EVERYBODY
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
@@ -20,7 +21,11 @@ MEMBERS = [1, 2, 3]
 
 def make(sender: int, config: MemberConfig | None = None, incarnation: int = 1) -> Member:
     stream = random.Random(f"member/{sender}")
-    return Member(config or MemberConfig(), Source(sender, incarnation), MEMBERS, stream)
+    config = config or MemberConfig()
+    view = View.first(MEMBERS, config.f)
+    if incarnation > 1:
+        view = view.with_life(sender, incarnation)
+    return Member(config, Source(sender, incarnation), view, stream)
 
 
 def naks_of(member: Member, now_ns: int) -> list[Nak]:
@@ -121,7 +126,7 @@ def test_a_full_window_says_so_and_changes_nothing() -> None:
 
 def test_own_messages_that_nobody_takes_hold_up_the_sender_unless_told_otherwise() -> None:
     config = MemberConfig(delivery_messages=1, window_messages=1, f=0, reliability="sender")
-    alone = Member(config, Source(1, 1), [1], random.Random("alone"))
+    alone = Member(config, Source(1, 1), View.first([1], 0), random.Random("alone"))
     now_ns = 0
     for payload in (b"delivered", b"waits"):
         alone.multicast(payload, None, now_ns)
@@ -171,11 +176,13 @@ def test_an_older_life_of_a_sender_is_not_listened_to() -> None:
     receiver.receive(new, after.me, 0)
     receiver.receive(old, before.me, 0)
     assert [message.source for message in receiver.take(10, 0)] == [after.me]
+    assert (receiver.view.life(1), receiver.view.number) == (2, 2)
 
 
 def test_strangers_are_ignored() -> None:
     receiver = make(2)
-    stranger = Member(MemberConfig(), Source(9, 1), [9, 10], random.Random("stranger"))
+    view = View.first([9, 10], 1)
+    stranger = Member(MemberConfig(), Source(9, 1), view, random.Random("stranger"))
     (frames,) = one_by_one(stranger, 1)
     receiver.receive(frames, stranger.me, 0)
     assert receiver.deliverable() == 0
@@ -188,17 +195,22 @@ def test_garbage_raises_our_own_error() -> None:
 
 @pytest.mark.parametrize(
     ("members", "f", "words"),
-    [([2, 3], 1, "must name 1"), ([1, 2, 2], 1, "nobody twice"), ([1, 2], 2, "only 2 members")],
+    [([2, 3], 1, "must name 1"), ([1, 2, 2], 1, "everybody once"), ([1, 2], 2, "only 2 members")],
 )
 def test_a_group_that_makes_no_sense_is_refused(members: list[int], f: int, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        Member(MemberConfig(f=f), Source(1, 1), members, random.Random("none"))
+        Member(MemberConfig(f=f), Source(1, 1), View.first(members, f), random.Random("none"))
+
+
+def test_a_member_in_another_life_than_the_view_says_is_refused() -> None:
+    with pytest.raises(ConfigError, match="must name 1, in this life"):
+        Member(MemberConfig(), Source(1, 2), View.first(MEMBERS, 1), random.Random("none"))
 
 
 def test_own_messages_are_passed_over_when_their_covers_are_forgotten() -> None:
     """Found by the explorer, case 20275027: nobody else can tell what covers them."""
     config = MemberConfig(reliability="sender", delivery_messages=1, window_messages=4)
-    member = Member(config, Source(1, 1), [1], random.Random(1))
+    member = Member(config, Source(1, 1), View.first([1], config.f), random.Random(1))
     member.multicast(b"taken first", None, 0)
     for at in range(100):
         # Two keys in turn, so that what is purged lies between what waits.
@@ -236,21 +248,33 @@ def test_others_are_told_at_once_when_many_messages_came() -> None:
     assert receiver.next_deadline_ns() == MS
 
 
-def test_a_member_that_comes_back_has_to_vote_again() -> None:
+def alone(member: Member, now_ns: int) -> int:
+    """One message, and time in which nobody but this member votes; says when that is over."""
+    member.multicast(b"m", None, now_ns)
+    member.datagrams(now_ns)
+    for _ in range(3):
+        now_ns += 40 * MS
+        member.on_timer(now_ns)
+        member.datagrams(now_ns)
+    return now_ns
+
+
+def test_a_member_that_is_gone_counts_again_only_in_a_later_life() -> None:
     member = make(1, MemberConfig(deliver_own=False))
     member.remove(2, 0)
     member.remove(3, 0)
-    member.multicast(b"m", None, 0)
-    member.datagrams(0)
-    for at in range(1, 4):
-        member.on_timer(at * 40 * MS)
+    now_ns = alone(member, 0)
     assert member.all_stable()
-    member.restore(3)
-    member.multicast(b"m", None, 200 * MS)
-    member.datagrams(200 * MS)
-    for at in range(6, 9):
-        member.on_timer(at * 40 * MS)
-    assert not member.all_stable()
+    (late,) = one_by_one(make(3), 1)
+    member.receive(late, Source(3, 1), now_ns)
+    assert (member.view.present, member.deliverable()) == ([1], 0)
+    now_ns = alone(member, now_ns)
+    assert member.all_stable(), "the life that is gone has no vote"
+    (again,) = one_by_one(make(3, incarnation=2), 1)
+    member.receive(again, Source(3, 2), now_ns)
+    assert (member.view.present, member.deliverable()) == ([1, 3], 1)
+    alone(member, now_ns)
+    assert not member.all_stable(), "the later one has to vote"
 
 
 def test_what_was_purged_before_it_was_sent_is_told_unasked() -> None:
@@ -286,19 +310,27 @@ def test_others_hear_only_of_what_has_left() -> None:
 
 def test_who_rests_tells_those_who_are_behind() -> None:
     """Found by the explorer, case 20304713: all but one had agreed, and rested ever longer."""
-    member = make(1, MemberConfig(deliver_own=False))
-    member.remove(2, 0)
-    member.remove(3, 0)
+    member, other = (make(sender, MemberConfig(deliver_own=False)) for sender in (1, 2))
+    for one in (member, other):
+        one.remove(3, 0)
     member.multicast(b"m", None, 0)
-    member.datagrams(0)
-    for _ in range(8):
-        now_ns = member.next_deadline_ns()
-        member.on_timer(now_ns)
+    now_ns = 0
+    for _ in range(30):
+        for one, hearer in ((member, other), (other, member)):
+            for outgoing in one.datagrams(now_ns):
+                hearer.receive(outgoing.frames, one.me, now_ns)
+        now_ns = min(member.next_deadline_ns(), other.next_deadline_ns())
+        for one in (member, other):
+            one.on_timer(now_ns)
+    member.datagrams(now_ns)
+    now_ns = member.next_deadline_ns()
+    member.on_timer(now_ns)
     assert member.all_stable()
     period_ns = member.config.gossip_period_ns
     assert member.next_deadline_ns() > now_ns + 10 * period_ns
     for agreed, rests in ((1, True), (0, False)):
         writer = FrameWriter(Source(2, 1), 1000)
-        writer.add(Vector(False, 1, 0b10, [Progress(member.me, agreed, agreed, 1)]))
+        rows = [Progress(member.me, agreed, agreed, 1)]
+        writer.add(Vector(member.view.digest, 1, False, 1, 0b10, rows))
         member.receive(writer.take(), Source(2, 1), now_ns)
         assert (member.next_deadline_ns() > now_ns + period_ns) == rests

@@ -6,6 +6,7 @@ from semcast.errors import MessageTooLargeError
 from semcast.ids import Source
 from semcast.protocol.outbox import EVERYBODY, Outbox
 from semcast.wire.decode import Decoder
+from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, Times, Tree
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -20,17 +21,18 @@ EVERY_FRAME: list[ControlFrame] = [
     Fragment(OTHER, 1, 0, 1, b"piece"),
     Nak(OTHER, 2, True, [(1, 5)]),
     Covered(OTHER, [(1, ME, 2)]),
-    Vector(False, 1, 0b11, []),
-    Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
+    Vector(9, 1, False, 1, 0b11, []),
+    Round(9, 1, False, 1, 0, 0, -1, 0, 1, 0, 0, []),
     Echo(True, 7),
-    Times(0, [1, 2]),
-    Tree(1, 0, bytes(1), bytes(1)),
+    Times(9, 0, [1, 2]),
+    Tree(9, 1, 0, bytes(1), bytes(1)),
+    Lives(9, 1, [(1, 2, True)]),
 ]
 
 
 def times_of(size: int) -> Times:
     """A frame that takes so many bytes of a datagram."""
-    return Times(0, [1] * ((size - 4 - 2) // 4))
+    return Times(9, 0, [1] * ((size - 4 - 10) // 4))
 
 
 def test_frames_of_every_type_go_into_one_datagram_for_each_destination() -> None:

@@ -11,6 +11,7 @@ from semcast.ids import Source
 from semcast.obsolescence import Keys, Ranked, Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.protocol.queue.covers import CoverLog
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.repair import Covered
@@ -19,12 +20,13 @@ from semcast.wire.message import Message
 
 MS = 1_000_000
 ME = Source(1, 1)
+VIEW = View.first([1, 2, 3], MemberConfig().f)
 
 
 def make(sender: int, order: str = "fifo", *, track: bool = False, joining: bool = False) -> Member:
-    config = MemberConfig(order=order, track_covers=track, join_delay_ns=0)
+    config = MemberConfig(order=order, track_covers=track)
     stream = random.Random(f"skipped/{sender}")
-    return Member(config, Source(sender, 1), [1, 2, 3], stream, joining=joining)
+    return Member(config, Source(sender, 1), VIEW, stream, joining=joining)
 
 
 def send(sender: Member, receiver: Member, *said: Replaces) -> None:
@@ -82,7 +84,7 @@ def vector(round_number: int, agreed: int) -> bytes:
     """Votes of somebody else, in a round of stability detection."""
     writer = FrameWriter(Source(3, 1), 1300)
     rows = [Progress(ME, agreed, agreed, agreed)]
-    writer.add(Vector(False, round_number, 0b101, rows))
+    writer.add(Vector(VIEW.digest, 1, False, round_number, 0b101, rows))
     return writer.take()
 
 
@@ -179,7 +181,8 @@ def test_by_key_numbers_of_other_senders_are_not_told() -> None:
 
 def test_without_purging_key_order_is_fifo_order() -> None:
     config = MemberConfig(order="key", purging=False)
-    sender, receiver = (Member(config, Source(at, 1), [1, 2], random.Random(at)) for at in (1, 2))
+    view = View.first([1, 2], config.f)
+    sender, receiver = (Member(config, Source(at, 1), view, random.Random(at)) for at in (1, 2))
     send(sender, receiver, "a", None, "a")
     assert list(told(receiver)) == [1, 2, 3]
 
@@ -207,7 +210,7 @@ def test_what_was_purged_for_others_is_known_until_it_is_stable() -> None:
     """Nobody votes but the member itself, so all is stable at once, and safe. SRM §5.3"""
     for track in (False, True):
         config = MemberConfig(f=0, track_covers=track)
-        alone = Member(config, ME, [1], random.Random("alone"))
+        alone = Member(config, ME, View.first([1], 0), random.Random("alone"))
         for _ in range(2):
             alone.multicast(b"payload", "a", 0)
         assert alone.cover_of(ME, 1) == (ME, 2)

@@ -89,12 +89,33 @@ def run_trackers(first: int, runs_max: int) -> str:
     return ""
 
 
+def run_members(first: int, runs_max: int) -> str:
+    """What breaks in the first group of members on a lossy network, two of whom come back often."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.protocol.stability.test_detection import restless
+
+    from semcast.protocol.config import STABILITY_PROTOCOLS
+
+    for seed in range(first, first + runs_max):
+        kind = STABILITY_PROTOCOLS[seed % len(STABILITY_PROTOCOLS)]
+        try:
+            group = restless(kind, seed)
+            group.settle()
+            forgot = group.run(20_000, group.forgot_what_is_over)
+            assert forgot, f"sources followed and held: {group.followed()}"
+        except AssertionError as error:
+            return f"run {seed} ({kind}): {str(error)[:300]}"
+    return ""
+
+
 def main(hunt: str, first: int, hunt_max: int, breaks: str) -> int:
     """Hunt, say what was caught, and exit accordingly."""
     if hunt == "exhaust":
         found = exhaust_scopes(first, hunt_max)
     elif hunt == "trackers":
         found = run_trackers(first, hunt_max)
+    elif hunt == "members":
+        found = run_members(first, hunt_max)
     else:
         found = explore_cases(hunt, first, hunt_max, breaks)
     print(found or "nothing was caught")

@@ -11,7 +11,7 @@ from typing import Final
 
 # How far a hunt goes: cases, runs of trackers, and states of each scope, nearly all of which have
 # fewer. Every variant is caught long before.
-BOUNDS: Final = {"trackers": 3_000, "exhaust": 3_000}
+BOUNDS: Final = {"trackers": 3_000, "exhaust": 3_000, "members": 200}
 CASES: Final = 500
 
 
@@ -39,8 +39,9 @@ class Mutant:
 
     `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key", or of them those with a
     sender that is "reborn"; cases by "rounds", with each protocol of STAB in turn, or only those of
-    them in which somebody comes "back"; cases in which members "leave"; or "trackers" alone,
-    without members, of which many more runs fit into the time. `first`: the seed (or the number of
+    them in which somebody comes "back"; cases in which members "leave"; "members" on a small
+    lossy network, of whom two come back again and again; or "trackers" alone, of which many more
+    runs fit into the time. `first`: the seed (or the number of
     the scope) to begin with, near one that was seen to break, where that saves much time. `bound`:
     how many to hunt through. `breaks`: the property that is to break, if it matters which.
     """
@@ -74,9 +75,9 @@ MUTANTS: Final = (
         "exhaust",
         (
             Patch(
-                "protocol/stability/gossip/gossiping.py",
-                "GossipTracker(members, index, True, config.f + 1)",
-                "GossipTracker(members, index, True, config.f)",
+                "protocol/stability/gossip/detection.py",
+                "GossipTracker(self._followed, me, True, config.f + 1)",
+                "GossipTracker(self._followed, me, True, config.f)",
             ),
         ),
     ),
@@ -133,8 +134,9 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "                message.seq != inbound.next\n",
-                "                inbound.next - message.seq not in (0, 1)\n",
+                "        seq = inbound.next\n        size_bytes: i64 = 0\n",
+                "        seq = inbound.next - int(messages[at].seq == inbound.next - 1)\n"
+                "        size_bytes: i64 = 0\n",
             ),
         ),
         first=11,
@@ -145,8 +147,9 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "                message.seq != inbound.next\n",
-                "                message.seq < inbound.next\n",
+                "        seq = inbound.next\n        size_bytes: i64 = 0\n",
+                "        seq = inbound.next = max(inbound.next, messages[at].seq)\n"
+                "        size_bytes: i64 = 0\n",
             ),
         ),
         first=11,
@@ -168,8 +171,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "            self._voting.has(inbound.source, seq, now_ns)\n",
-                "            self._voting.has(inbound.source, inbound.newest, now_ns)\n",
+                "            self._detection.has(inbound.source, seq, now_ns)\n",
+                "            self._detection.has(inbound.source, inbound.newest, now_ns)\n",
             ),
         ),
         first=15,
@@ -193,8 +196,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "        if verdict is _FULL:\n            return False\n",
-                "        if verdict is _FULL:\n            return True\n",
+                "        count = self._order.admit(messages, at, end)\n",
+                "        self._order.admit(messages, at, end)\n        count = end - at\n",
             ),
         ),
         first=8,
@@ -217,8 +220,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/membership/departure.py",
-                "        if not voting.others:\n            return True\n",
-                "        if voting.others is not None:\n            return True\n",
+                "        if not self._intake.others:\n            return True\n        detection",
+                "        if True:\n            return True\n        detection",
             ),
         ),
         first=50,
@@ -398,6 +401,98 @@ MUTANTS: Final = (
                 "protocol/stability/rounds/tracker.py",
                 "        return self._pull(now_ns) if self._phase == GATHERING else False\n",
                 "        return False\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "frames of another view are counted",
+        "members",
+        (
+            Patch(
+                "protocol/member.py",
+                "            if spoken_of != self._view.digest:\n",
+                "            if spoken_of < 0:\n",
+            ),
+        ),
+        first=5,
+    ),
+    Mutant(
+        "gossip: a member that came back votes at once",
+        "members",
+        (
+            Patch(
+                "protocol/stability/gossip/tracker.py",
+                "_Row(not self._joining or source == self._me)",
+                "_Row(True)",
+            ),
+        ),
+    ),
+    Mutant(
+        "rounds: a member that came back votes at once on every source",
+        "members",
+        (
+            Patch(
+                "protocol/stability/rounds/page.py",
+                "            joined = self._joining is None or source == self._joining\n",
+                "            joined = True\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a life ends before those before it",
+        "members",
+        (
+            Patch(
+                "protocol/stability/followed.py",
+                "return self.view.is_over(source) and not _lives_before(source, known)",
+                "return self.view.is_over(source)",
+            ),
+        ),
+    ),
+    Mutant(
+        "lives that are over are still listened to",
+        "members",
+        (
+            Patch(
+                "protocol/member.py",
+                "        if source.sender == self.me.sender or not self._view.holds(source):\n",
+                "        if source.sender == self.me.sender:\n",
+            ),
+        ),
+        first=95,
+    ),
+    Mutant(
+        "rounds: a column is given away before what was said of it has left",
+        "members",
+        (
+            Patch(
+                "protocol/stability/rounds/pages.py",
+                "        # Before columns",
+                "        page.place()\n        # Before columns",
+            ),
+        ),
+        first=65,
+    ),
+    Mutant(
+        "rounds: a result says nothing of what its teller has just joined",
+        "members",
+        (
+            Patch(
+                "protocol/stability/rounds/page.py",
+                "self.tracker.begin_at(row.column, row.own)",
+                "self.tracker.put(row.column, row.own, row.agreed, row.newest)",
+            ),
+        ),
+        first=25,
+    ),
+    Mutant(
+        "lives that have ended are never forgotten",
+        "members",
+        (
+            Patch(
+                "protocol/streams/endings.py",
+                "            if inbound.next <= inbound.newest or ",
+                "            if inbound is not None or ",
             ),
         ),
     ),

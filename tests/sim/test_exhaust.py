@@ -11,6 +11,7 @@ from semcast.ids import Source
 from semcast.obsolescence.tagger import Predecessors, Ranked, Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.sim.digest import digest
 from semcast.sim.exhaust import Outcome, exhaust
 from semcast.sim.scope import Scope, relations
@@ -177,7 +178,8 @@ def test_taking_equal_states_of_a_member_for_one_changes_nothing(relation: Relat
 
 
 def member(seed: int) -> Member:
-    return Member(MemberConfig(), Source(1, 1), [1, 2, 3], random.Random(seed))
+    config = MemberConfig()
+    return Member(config, Source(1, 1), View.first([1, 2, 3], config.f), random.Random(seed))
 
 
 def test_members_with_the_same_history_have_the_same_digest() -> None:
@@ -192,7 +194,7 @@ def test_members_with_the_same_history_have_the_same_digest() -> None:
 
 def _without_random(one: Member) -> list[object]:
     """What a digest can look into: a `random.Random` is not among it."""
-    return [getattr(one, name) for name in ("_sender", "_retained", "_delivery", "_answers")]
+    return [getattr(one, name) for name in ("_sender", "_retained", "_waiting", "_answers")]
 
 
 @pytest.mark.parametrize(

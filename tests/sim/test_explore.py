@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.cli import main
@@ -89,21 +89,6 @@ def test_no_case_crashes_more_members_than_are_promised_to_be_survived(seed: int
     assert within_promise(scenario)
     crashed = {one.member for one in scenario.process_faults() if isinstance(one, Crash)}
     assert len(crashed) < scenario.members
-
-
-@given(SEEDS)
-def test_no_datagram_is_held_up_for_as_long_as_a_restarted_member_waits(seed: int) -> None:
-    """Votes of a former life must be gone by then; that is what `join_delay_ms` is for. Cases with
-    comebacks do not keep to it.
-    """
-    scenario = case(seed)
-    assume(not comes_back_often(scenario))
-    faults = scenario.faults
-    held_ms = faults.delay_ms + faults.jitter_ms + max(faults.reorder_ms, faults.duplicate_ms)
-    held_ms += sum(link.delay_ms or 0.0 for link in scenario.links)
-    # It waits in the socket of one member, so for one pause at most.
-    held_ms += max((getattr(one, "for_s", 0.0) for one in scenario.processes), default=0.0) * 1000
-    assert held_ms < scenario.protocol.join_delay_ms
 
 
 def test_cases_differ_in_everything_that_may_matter() -> None:

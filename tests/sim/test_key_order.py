@@ -145,7 +145,7 @@ def test_a_sender_that_comes_back_finds_its_former_values_before_its_new_ones(
         members=3,
         duration_s=4.0,
         traffic=replace(SCENARIO.traffic, several=several),
-        protocol=replace(SCENARIO.protocol, order="key", join_delay_ms=1.0),
+        protocol=replace(SCENARIO.protocol, order="key"),
         consumers=(sc.Consumer(members=(1,), delay_ms=60.0),),
         processes=(sc.Crash(0, 2.0), sc.Restart(0, 2.1)),
         detection_ms=10.0,

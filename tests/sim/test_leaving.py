@@ -13,6 +13,7 @@ from semcast.journal import Journal
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.departure import QUIET_NS
+from semcast.protocol.membership.view import View
 from semcast.sim.scenario import Crash, Faults, Ideal, Leave, Protocol, ProtocolScenario, Stability
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import Run, run
@@ -126,7 +127,8 @@ def test_who_leaves_counts_as_one_that_lived_for_that_long() -> None:
 
 def member(members: int = 3) -> Member:
     config = MemberConfig(reliability="group", f=1)
-    return Member(config, Source(1, 1), list(range(1, members + 1)), random.Random(1))
+    view = View.first(list(range(1, members + 1)), config.f)
+    return Member(config, Source(1, 1), view, random.Random(1))
 
 
 def test_a_member_that_leaves_refuses_to_send() -> None:

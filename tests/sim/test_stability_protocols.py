@@ -32,7 +32,6 @@ def scenario(stability: Stability, **changes: object) -> ProtocolScenario:
         window_messages=16,
         delivery_messages=16,
         gossip_period_ms=5.0,
-        join_delay_ms=50.0,
         f=2,
     )
     base = ProtocolScenario(

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model import stability as model
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.sim.stability.gossip import GossipPage
 from semcast.sim.stability.outcome import StabilityOutcome, roles
@@ -298,7 +300,8 @@ def test_a_page_of_gossip_does_what_the_live_tracker_does(members: int, seed: in
     """The same vectors in the same order: the same rounds, votes and results, step by step."""
     stream = random.Random(seed)
     sources = [Source(sender, 1) for sender in range(min(4, members))]
-    live = [GossipTracker(list(range(members)), me, False, 0) for me in range(members)]
+    view = View.first(list(range(members)), 0)
+    live = [GossipTracker(Followed(view, True), Source(me, 1), False, 0) for me in range(members)]
     zero = np.zeros(len(sources), np.int64)
     everybody = (1 << members) - 1
     pages = [

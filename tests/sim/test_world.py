@@ -32,9 +32,7 @@ BRIEF = ProtocolScenario(
     duration_s=2.0,
     warm_up_s=0.2,
     traffic=Overwrites(r=0.7, d=3, size_bytes=8),
-    protocol=sc.Protocol(
-        delivery_messages=10, window_messages=16, gossip_period_ms=10.0, join_delay_ms=100.0
-    ),
+    protocol=sc.Protocol(delivery_messages=10, window_messages=16, gossip_period_ms=10.0),
     consumers=(sc.Consumer(members=(3,), delay_ms=25.0),),
     detection_ms=50.0,
 )

@@ -16,6 +16,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder
 from semcast.wire.encode import FrameWriter
+from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, MeasureFrame, Times, Tree
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -43,6 +44,8 @@ _FILL = bytes(range(256)) * 257
 
 SEQS = st.integers(1, SEQ_MAX) | st.integers(1, 200) | st.integers(SEQ_MAX - 200, SEQ_MAX)
 COUNTS = SEQS | st.just(0)
+# Of 32 bits, without a sign.
+NUMBERS = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
 RANKS = st.integers(-SEQ_MAX, SEQ_MAX) | st.sampled_from([0, -1, -SEQ_MAX, SEQ_MAX])
 BITMAPS = (
     st.just(0)
@@ -142,8 +145,8 @@ def covereds(room: int = ROOM) -> st.SearchStrategy[Covered]:
 
 
 def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
-    rows = rows_max(room, 10, 40)
-    voters_max = room - 14 - 40 * rows
+    rows = rows_max(room, 22, 40)
+    voters_max = room - 26 - 40 * rows
     voters = (
         st.integers(0, voters_max * 8).map(lambda bits: (1 << bits) - 1)
         | st.integers(0, 1 << 70)
@@ -151,24 +154,25 @@ def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
     )
     row = st.builds(Progress, SOURCES_ANY, COUNTS, COUNTS, COUNTS)
     some = COUNTS, voters, st.lists(row, max_size=rows)
-    stability = st.builds(Vector, st.just(False), *some, st.booleans())
-    return stability | st.builds(Vector, st.just(True), *some)
+    stability = st.builds(Vector, COUNTS, NUMBERS, st.just(False), *some, st.booleans())
+    return stability | st.builds(Vector, COUNTS, NUMBERS, st.just(True), *some)
 
 
 def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:
-    small = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
-    rows = st.lists(st.tuples(SOURCES_ANY, COUNTS, COUNTS), max_size=rows_max(room, 36, 32))
+    rows = st.lists(st.tuples(SOURCES_ANY, COUNTS, COUNTS), max_size=rows_max(room, 48, 32))
     return st.builds(
         Round,
+        COUNTS,
+        NUMBERS,
         st.booleans(),
-        st.integers(1, 5),
+        st.integers(1, 4),
         st.integers(0, 3),
         st.integers(0, 0xFFFF),
         st.integers(-1, ID_MAX) | st.just(-1),
         COUNTS,
         COUNTS,
-        small,
-        small,
+        NUMBERS,
+        NUMBERS,
         rows,
     )
 
@@ -176,7 +180,7 @@ def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:
 @st.composite
 def trees(draw: st.DrawFn, room: int = ROOM) -> Tree:
     """Any tree and ring over a few members, or over as many as there may be."""
-    most = min(256, (room - 4 - 10) // 2)
+    most = min(256, (room - 4 - 18) // 2)
     members = draw(st.integers(1, 9) | st.sampled_from([1, 2, most]))
     stream = draw(st.randoms(use_true_random=False))
     # Each hangs on somebody before it, in an order of its own.
@@ -186,22 +190,27 @@ def trees(draw: st.DrawFn, room: int = ROOM) -> Tree:
     for at in range(1, members):
         parents[order[at]] = order[stream.randrange(at)]
     ring = [order[0], *stream.sample(order[1:], members - 1)]
-    return Tree(draw(SEQS), stream.randrange(members), bytes(parents), bytes(ring))
+    return Tree(draw(COUNTS), draw(SEQS), stream.randrange(members), bytes(parents), bytes(ring))
 
 
 def measures(room: int = ROOM) -> st.SearchStrategy[MeasureFrame]:
-    times = st.integers(0, 0xFFFF_FFFF) | st.integers(0, 9)
-    rows = st.lists(times, max_size=rows_max(room, 2, 4))
+    rows = st.lists(NUMBERS, max_size=rows_max(room, 10, 4))
     return (
         st.builds(Echo, st.booleans(), COUNTS)
-        | st.builds(Times, st.integers(0, 0xFFFF), rows)
+        | st.builds(Times, COUNTS, st.integers(0, 0xFFFF), rows)
         | trees(room)
     )
 
 
+def lives(room: int = ROOM) -> st.SearchStrategy[Lives]:
+    ids = st.integers(0, ID_MAX) | st.sampled_from([0, 1, ID_MAX])
+    rows = st.lists(st.tuples(ids, ids, st.booleans()), max_size=rows_max(room, 12, 16))
+    return st.builds(Lives, COUNTS, NUMBERS, rows)
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     votes: st.SearchStrategy[ControlFrame] = vectors(room) | rounds(room) | measures(room)
-    return fragments(room) | naks(room) | covereds(room) | votes
+    return fragments(room) | naks(room) | covereds(room) | votes | lives(room)
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:

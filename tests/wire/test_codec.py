@@ -30,6 +30,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
+from semcast.wire.families.lives import LIVES, Lives
 from semcast.wire.families.measures import ANSWER, ECHO, TIMES, TREE, Echo, Times, Tree
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, PRIVATE, Fragment, Nak
 from semcast.wire.families.rounds import OF_SAFETY, ROUND, Round
@@ -320,19 +321,20 @@ def test_the_reserved_byte_of_a_message_is_zero(reserved: int) -> None:
         Decoder().decode(bytes(frames), SENDER)
 
 
-@pytest.mark.parametrize("kind", range(DATA, TREE + 1))
+@pytest.mark.parametrize("kind", [*range(DATA, TREE + 1), LIVES])
 @pytest.mark.parametrize("bit", range(8))
 def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None:
     known: dict[int, Item] = {
         DATA: Message(SENDER, 1, b"m"),
         FRAGMENT: Fragment(SENDER, 1, 0, 1, b"piece" * 9),
         NAK: Nak(SENDER, 1, False, [(1, 2)]),
-        STABILITY: Vector(False, 1, 1, []),
-        SAFETY: Vector(True, 1, 1, []),
-        ROUND: Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
+        STABILITY: Vector(1, 1, False, 1, 1, []),
+        SAFETY: Vector(1, 1, True, 1, 1, []),
+        ROUND: Round(1, 1, False, 1, 0, 0, -1, 0, 1, 0, 0, []),
         ECHO: Echo(False, 1),
-        TIMES: Times(0, [1]),
-        TREE: Tree(1, 0, bytes(1), bytes(1)),
+        TIMES: Times(1, 0, [1]),
+        TREE: Tree(1, 1, 0, bytes(1), bytes(1)),
+        LIVES: Lives(1, 1, [(1, 1, False)]),
     }
     frames = bytearray(encoded([known[kind]]) if kind in known else frame(COVERED, bytes(16)))
     assert frames[0] == kind

@@ -27,6 +27,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder, decode_whole
 from semcast.wire.encode import encode_whole
+from semcast.wire.families.lives import LIVES, Lives
 from semcast.wire.families.measures import ECHO, TIMES, TREE, Echo, Times, Tree
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, Covered, Fragment, Nak
 from semcast.wire.families.rounds import ROUND, Round
@@ -44,28 +45,51 @@ EVERYTHING: list[Item] = [
     Fragment(OTHERS[1], 9, 0, 1, b"relayed piece"),
     Nak(OTHERS[0], 4, True, [(1, 1), (3, 700)]),
     Covered(OTHERS[1], [(2, SENDER, 9), (3, OTHERS[0], 1)]),
-    Vector(False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
-    Vector(True, 13, 1 << 70, []),
-    Round(True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
-    Round(False, 1, 0, 0, -1, 0, 1, 0, 0, []),
+    Vector(9, 2, False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
+    Vector(SEQ_MAX, 1, True, 13, 1 << 70, []),
+    Round(9, 2, True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
+    Round(0, 0, False, 1, 0, 0, -1, 0, 1, 0, 0, []),
     Echo(False, 77),
     Echo(True, 0),
-    Times(64, [0, 1, 0xFFFF_FFFF]),
-    Tree(3, 1, bytes([2, 2, 2, 0]), bytes([2, 0, 3, 1])),
+    Times(9, 64, [0, 1, 0xFFFF_FFFF]),
+    Tree(9, 3, 1, bytes([2, 2, 2, 0]), bytes([2, 0, 3, 1])),
+    Lives(9, 2, [(5, 1, False), (ID_MAX, ID_MAX, True)]),
+    Lives(0, 0, []),
 ]
 FRAMES = encoded(EVERYTHING)
 
 
+def view_head(digest: int = 0, number: int = 1) -> bytes:
+    """A view, written by other means than the code under test."""
+    return struct.pack("<qI", digest, number)
+
+
+def vector_head(number: int = 1, voters_len: int = 0, view: int = 0) -> bytes:
+    """The head of a STABILITY or SAFETY frame, likewise."""
+    return view_head(view) + struct.pack("<qH", number, voters_len)
+
+
 def round_head(
-    kind: int = 1, unnamed: int = 0, target: int = -1, epoch: int = 0, number: int = 1
+    kind: int = 1,
+    unnamed: int = 0,
+    target: int = -1,
+    epoch: int = 0,
+    number: int = 1,
+    view: int = 0,
 ) -> bytes:
-    """The head of a ROUND frame, written by other means than the code under test."""
-    return struct.pack("<BBHqqqII", kind, unnamed, 0, target, epoch, number, 0, 0)
+    """The head of a ROUND frame, likewise."""
+    head = struct.pack("<BBHqqqII", kind, unnamed, 0, target, epoch, number, 0, 0)
+    return view_head(view) + head
 
 
-def tree_head(number: int = 1, maker: int = 0) -> bytes:
+def tree_head(number: int = 1, maker: int = 0, view: int = 0) -> bytes:
     """The head of a TREE frame, likewise."""
-    return struct.pack("<qH", number, maker)
+    return struct.pack("<qqH", view, number, maker)
+
+
+def lives_row(member: int, life: int, gone: int = 0) -> bytes:
+    """A LIVES frame with one row, likewise."""
+    return view_head() + struct.pack("<qq", member, 2 * life + gone)
 
 
 def held_bytes(decoded: Decoded) -> int:
@@ -84,15 +108,17 @@ def held_bytes(decoded: Decoded) -> int:
             case Covered():
                 size += 4 + 16 + 32 * len(control.covers)
             case Vector():
-                size += 4 + 10 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
+                size += 4 + 22 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
             case Round():
-                size += 4 + 36 + 32 * len(control.rows)
+                size += 4 + 48 + 32 * len(control.rows)
             case Echo():
                 size += 4 + 8
             case Times():
-                size += 4 + 2 + 4 * len(control.times_us)
+                size += 4 + 10 + 4 * len(control.times_us)
             case Tree():
-                size += 4 + 10 + len(control.parents) + len(control.ring)
+                size += 4 + 18 + len(control.parents) + len(control.ring)
+            case Lives():
+                size += 4 + 12 + 16 * len(control.rows)
     return size
 
 
@@ -127,6 +153,7 @@ _EDGES = [0, 1, -1, 2, SEQ_MAX - 65_535, SEQ_MAX, SEQ_MAX + 1, (1 << 63) - 1, -(
 NUMBERS = (st.sampled_from(_EDGES) | st.integers(-(1 << 63), (1 << 63) - 1)).map(
     lambda number: struct.pack("<q", number)
 )
+VIEWS = NUMBERS.map(lambda digest: digest + bytes(4))
 ROWS = st.lists(NUMBERS, max_size=12).map(b"".join)
 U8 = st.integers(0, 255)
 U16 = st.integers(0, 0xFFFF) | st.integers(0, 64) | st.just(0xFFFF)
@@ -151,7 +178,7 @@ def records(draw: st.DrawFn) -> bytes:
 @st.composite
 def frame_likes(draw: st.DrawFn) -> bytes:
     """A frame whose parts are of the right sizes, mostly, and whose values are anything."""
-    kind = draw(st.integers(DATA, TREE) | U8)
+    kind = draw(st.integers(DATA, TREE) | st.just(LIVES) | U8)
     flags = draw(st.sampled_from([0, 0, 0, RELAYED, RELAYED, 2, 255]))
     body = draw(NUMBERS) + draw(NUMBERS) if flags & RELAYED else b""
     if kind == DATA:
@@ -165,14 +192,18 @@ def frame_likes(draw: st.DrawFn) -> bytes:
     elif kind in (STABILITY, SAFETY):
         voters = draw(st.binary(max_size=20))
         length = len(voters) if draw(st.integers(0, 4)) else draw(U16)
-        body += draw(NUMBERS) + struct.pack("<H", length) + voters + draw(ROWS)
-    elif kind in (ECHO, TIMES):
-        body += draw(NUMBERS) if kind == ECHO else struct.pack("<HI", draw(U16), draw(U16))
+        body += draw(VIEWS) + draw(NUMBERS) + struct.pack("<H", length) + voters + draw(ROWS)
+    elif kind == LIVES:
+        body += draw(VIEWS) + draw(ROWS)
+    elif kind == ECHO:
+        body += draw(NUMBERS)
+    elif kind == TIMES:
+        body += draw(NUMBERS) + struct.pack("<HI", draw(U16), draw(U16))
     elif kind == TREE:
         members = draw(st.integers(0, 5))
         index = st.integers(0, 5)
         around = draw(st.lists(index, min_size=2 * members, max_size=2 * members))
-        body += draw(NUMBERS) + struct.pack("<H", draw(index)) + bytes(around)
+        body += draw(NUMBERS) + draw(NUMBERS) + struct.pack("<H", draw(index)) + bytes(around)
     else:
         body += draw(st.binary(max_size=40))
     length = len(body) if draw(st.integers(0, 5)) else draw(U16)
@@ -314,11 +345,13 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(COVERED, _OF + bytes(31)), "COVERED frame has 31 bytes for rows of 32"),
         (frame(COVERED, _OF + struct.pack("<qqqq", 1, 7, 1, 0)), "seq 0 is out of range"),
         (frame(COVERED, _OF + struct.pack("<qqqq", 1, -7, 1, 1)), "source -0x7.0x1 is out"),
-        (frame(STABILITY, bytes(9)), "vector has 9 bytes left for its head"),
-        (frame(SAFETY, struct.pack("<qH", -1, 0)), "vector of round -1"),
-        (frame(ROUND, bytes(35)), "round has 35 bytes left for its head"),
+        (frame(STABILITY, bytes(21)), "vector has 21 bytes left for its head"),
+        (frame(SAFETY, vector_head(number=-1)), "seq -1 is out of range"),
+        (frame(SAFETY, vector_head(view=-1)), "seq -1 is out of range"),
+        (frame(ROUND, bytes(47)), "round has 47 bytes left for its head"),
+        (frame(ROUND, round_head(view=SEQ_MAX + 1)), f"seq {SEQ_MAX + 1} is out of range"),
         (frame(ROUND, round_head(kind=0)), "round with a message of kind 0, unnamed 0"),
-        (frame(ROUND, round_head(kind=6)), "round with a message of kind 6, unnamed 0"),
+        (frame(ROUND, round_head(kind=5)), "round with a message of kind 5, unnamed 0"),
         (frame(ROUND, round_head(unnamed=4)), "round with a message of kind 1, unnamed 4"),
         (frame(ROUND, round_head(target=-2)), "round told to member -2"),
         (frame(ROUND, round_head(epoch=-1)), "seq -1 is out of range"),
@@ -328,13 +361,15 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(ECHO, bytes(9)), "ECHO frame has 9 bytes for a token of 8"),
         (frame(ECHO, struct.pack("<q", -1)), "seq -1 is out of range"),
         (frame(ECHO, bytes(8), 2), "type 0x8 has unknown flags 0x2"),
-        (frame(TIMES, bytes(1)), "TIMES frame has 1 bytes left for its head"),
-        (frame(TIMES, bytes(5)), "TIMES frame has 3 bytes for rows of 4"),
-        (frame(TIMES, bytes(2), 1), "type 0x9 has unknown flags 0x1"),
-        (frame(TREE, bytes(9)), "TREE frame of 9 bytes"),
-        (frame(TREE, bytes(10)), "TREE frame of 10 bytes"),
-        (frame(TREE, bytes(13)), "TREE frame of 13 bytes"),
-        (frame(TREE, tree_head() + bytes(2 * 257)), "TREE frame of 524 bytes"),
+        (frame(TIMES, bytes(9)), "TIMES frame has 9 bytes left for its head"),
+        (frame(TIMES, bytes(13)), "TIMES frame has 3 bytes for rows of 4"),
+        (frame(TIMES, struct.pack("<qH", -1, 0)), "seq -1 is out of range"),
+        (frame(TIMES, bytes(10), 1), "type 0x9 has unknown flags 0x1"),
+        (frame(TREE, bytes(17)), "TREE frame of 17 bytes"),
+        (frame(TREE, bytes(18)), "TREE frame of 18 bytes"),
+        (frame(TREE, bytes(21)), "TREE frame of 21 bytes"),
+        (frame(TREE, tree_head() + bytes(2 * 257)), "TREE frame of 532 bytes"),
+        (frame(TREE, tree_head(view=-1) + bytes(2)), "seq -1 is out of range"),
         (frame(TREE, tree_head(number=0) + bytes(2)), "seq 0 is out of range"),
         (frame(TREE, tree_head(maker=1) + bytes(2)), "tree of 1 members made by member 1"),
         (frame(TREE, tree_head() + bytes([0, 2, 0, 1])), "1 of 2 hangs on member 2, who does not"),
@@ -346,9 +381,19 @@ _OF = struct.pack("<qq", 7, 1)
             "member 1 of 3 never reaches the root, member 0",
         ),
         (frame(TREE, tree_head() + bytes([0, 1, 0, 1])), "member 1 of 2 never reaches the root"),
-        (frame(SAFETY, struct.pack("<qH", 1, 0x8000)), "says 32768 bytes of voters, 0 are left"),
-        (frame(SAFETY, struct.pack("<qH", 1, 1) + bytes(40)), "39 bytes for rows of 40"),
-        (frame(SAFETY, struct.pack("<qHqqqqq", 1, 0, 7, 1, 0, 0, -1)), "seq -1 is out of range"),
+        (frame(SAFETY, vector_head(1, 0x8000)), "says 32768 bytes of voters, 0 are left"),
+        (frame(SAFETY, vector_head(1, 1) + bytes(40)), "39 bytes for rows of 40"),
+        (
+            frame(SAFETY, vector_head() + struct.pack("<qqqqq", 7, 1, 0, 0, -1)),
+            "seq -1 is out of range",
+        ),
+        (frame(LIVES, bytes(11)), "LIVES frame has -1 bytes for rows of 16"),
+        (frame(LIVES, bytes(12 + 15)), "LIVES frame has 15 bytes for rows of 16"),
+        (frame(LIVES, view_head(-1)), "seq -1 is out of range"),
+        (frame(LIVES, lives_row(-1, 1)), "LIVES frame with member -1, life 2"),
+        (frame(LIVES, lives_row(ID_MAX + 1, 1)), f"LIVES frame with member {ID_MAX + 1}"),
+        (frame(LIVES, lives_row(1, -1, gone=1)), "LIVES frame with member 1, life -1"),
+        (frame(LIVES, view_head(), 1), "type 0x10 has unknown flags 0x1"),
     ],
 )
 def test_a_refusal_says_what_is_wrong_with_the_numbers(frames: bytes, text: str) -> None:

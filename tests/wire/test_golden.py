@@ -13,6 +13,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import encode_whole
+from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, Times, Tree
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -48,18 +49,25 @@ EXPECTED: dict[str, list[Item]] = {
     "frames_fragment_relayed": [Fragment(OTHER, 501, 2, 3, b"tail")],
     "frames_nak": [Nak(OTHER, 7, True, [(3, 3), (10, 4_096)])],
     "frames_covered": [Covered(SOURCE, [(3, OTHER, 9), (4, SOURCE, 5)])],
-    "frames_stability": [Vector(False, 12, 0b1_0000_0101, [Progress(SOURCE, 10, 20, 30)])],
+    "frames_stability": [Vector(0x99, 7, False, 12, 0b1_0000_0101, [Progress(SOURCE, 10, 20, 30)])],
     "frames_round": [
-        Round(True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
-        Round(False, 1, 0, 0, -1, SEQ_MAX, 1, 0xFFFF_FFFF, 0, []),
+        Round(0x99, 7, True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
+        Round(SEQ_MAX, 0xFFFF_FFFF, False, 1, 0, 0, -1, SEQ_MAX, 1, 0xFFFF_FFFF, 0, []),
     ],
     "frames_echo": [Echo(False, 0x0102030405060708), Echo(True, SEQ_MAX)],
-    "frames_times": [Times(0x0140, [0, 1_000, 0xFFFF_FFFF]), Times(0xFFFF, [])],
-    "frames_tree": [
-        Tree(7, 2, bytes([3, 3, 1, 3, 3]), bytes([3, 1, 2, 0, 4])),
-        Tree(SEQ_MAX, 0, bytes([0]), bytes([0])),
+    "frames_times": [
+        Times(0x99, 0x0140, [0, 1_000, 0xFFFF_FFFF]),
+        Times(SEQ_MAX, 0xFFFF, []),
     ],
-    "frames_safety": [Vector(True, SEQ_MAX, 0b111, [])],
+    "frames_tree": [
+        Tree(0x99, 7, 2, bytes([3, 3, 1, 3, 3]), bytes([3, 1, 2, 0, 4])),
+        Tree(SEQ_MAX, SEQ_MAX, 0, bytes([0]), bytes([0])),
+    ],
+    "frames_safety": [Vector(SEQ_MAX, 0xFFFF_FFFF, True, SEQ_MAX, 0b111, [])],
+    "frames_lives": [
+        Lives(0x99, 7, [(0x1122, 0x33, False), (0x0102030405060708, 0x0A0B, True)]),
+        Lives(0, 0xFFFF_FFFF, []),
+    ],
 }
 # In these, more is shown than frames that are encoded and decoded.
 OTHERS = {"frames_unknown", "frames_datagram"}

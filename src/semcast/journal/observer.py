@@ -24,6 +24,8 @@ class JournalObserver(Observer):
         self._clock: Final = clock
         # Every name once: a group has few sources, and a journal many events.
         self._names: Final[dict[Source, str]] = {}
+        # The number of the view in force; None before the first.
+        self._view: int | None = None
 
     def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
         """Something happened to a message."""
@@ -41,6 +43,7 @@ class JournalObserver(Observer):
             where or None,
             None if cover is None else self._name(cover.source),
             None if cover is None else cover.seq,
+            self._view,
         )
 
     def progress(
@@ -55,7 +58,12 @@ class JournalObserver(Observer):
             seq,
             by_sender=None if by_source is None else self._name(by_source),
             by_seq=None if by_source is None else by_seq,
+            view=self._view,
         )
+
+    def view(self, number: int) -> None:
+        """Another view counts: what happens from now on happens in it."""
+        self._view = number
 
     def _name(self, source: Source) -> str:
         name = self._names.get(source)

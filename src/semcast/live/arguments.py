@@ -56,7 +56,6 @@ class Settings(TypedDict, total=False):
     stability_ride_ms: float
     safety_rest_messages: int
     nak_delay_ms: float
-    join_delay_ms: float
     slow_after_ms: float
     evict_after_s: float
     record: str

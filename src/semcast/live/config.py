@@ -114,7 +114,6 @@ class GroupConfig:
     stability_ride_ms: float = 0.0
     safety_rest_messages: int = 0
     nak_delay_ms: float = 2.0
-    join_delay_ms: float = 1000.0
 
     # Slow members: when they are reported, and after how long of standing in the way they are
     # put out of the group; 0 for never, which is the default: everybody waits.
@@ -247,7 +246,6 @@ class GroupConfig:
             stability_ride_ns=round(self.stability_ride_ms * MS),
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * MS),
-            join_delay_ns=round(self.join_delay_ms * MS),
             bandwidth_bytes_s=self.bandwidth_bytes_s,
             limits=Limits(path_mtu_bytes, self.message_bytes_max),
         )

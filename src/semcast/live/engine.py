@@ -17,7 +17,7 @@ from semcast.live.portion import Portion
 from semcast.live.seat import Seat
 from semcast.live.session import Session
 from semcast.obsolescence.tagger import Replaces
-from semcast.protocol.member import Member
+from semcast.protocol.machine import Machine
 from semcast.wire.message import Message
 
 # How long an application that has many messages waiting leaves more of them in the sockets.
@@ -228,7 +228,7 @@ class Engine:
         finally:
             self.lock.release()
 
-    def _attend(self, member: Member, now_ns: i64) -> None:
+    def _attend(self, member: Machine, now_ns: i64) -> None:
         """As long as many messages wait for the application, more of them are better off in the
         sockets, from where they need to be moved only once.
         """
@@ -244,7 +244,7 @@ class Engine:
 
     # -- the member --------------------------------------------------------------------------------
 
-    def _receiving(self) -> Member:
+    def _receiving(self) -> Machine:
         """The same as `_running`; but who was put out may first take what waits."""
         session = self.session
         member = session.member
@@ -252,10 +252,10 @@ class Engine:
             return member
         return self._running()
 
-    def _waits(self, member: Member) -> bool:
+    def _waits(self, member: Machine) -> bool:
         return member.deliverable() > 0 or self._portion.waiting
 
-    def _running(self) -> Member:
+    def _running(self) -> Machine:
         session = self.session
         member = session.member
         if member is None or session.ended is not None:

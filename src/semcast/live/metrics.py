@@ -121,6 +121,8 @@ GAUGES: Final[Mapping[str, str]] = {
     "path_mtu_bytes": "semcast_path_mtu_bytes",
     "multicast_transport": "semcast_multicast_transport",
     "members": "semcast_members",
+    "sources_held": "semcast_held_sources",
+    "sources_followed": "semcast_followed_sources",
 }
 _REFUSED: Final = "refused_"
 

@@ -19,7 +19,7 @@ from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
 from semcast.live.datagrams import Transport
 from semcast.live.door import KEY_BYTES, Came, Door
 from semcast.live.roster import Roster, is_life
-from semcast.protocol.member import Member
+from semcast.protocol.machine import Machine
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES, decode_header
 from semcast.wire.keys import Keyring, Unsealed, group_id
@@ -70,7 +70,7 @@ class NoteExchange(ABC):
         )
         self.door: Final = Door(stream.randbytes(KEY_BYTES))
         # Once the group is complete.
-        self.member: Member | None = None
+        self.member: Machine | None = None
         # Told with every hello; the owner keeps it up to date.
         self.status: dict[str, float] = {}
         # By their "kind", what to do with notes. Whoever adds one says what a recording of it does:

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.protocol.member import Member
+from semcast.protocol.machine import Machine
 from semcast.wire.message import Message
 
 # Soon, and the most messages at a time: together an eighth of a millisecond.
@@ -53,7 +53,7 @@ class Portion:
             found.append(message)
         return found
 
-    def take(self, member: Member, now_ns: i64) -> Message | None:
+    def take(self, member: Machine, now_ns: i64) -> Message | None:
         """The next message, if there is one; with the lock that is around the member held."""
         message = self.next()
         if message is not None:

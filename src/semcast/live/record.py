@@ -43,6 +43,8 @@ BATCH_EVENTS_MAX: Final = 1 << 11
 _YIELD_EVENTS: Final = 64
 PERIOD_S: Final = 0.1
 _CLOSE_S: Final = 30.0
+# Told by the member, but no event: from here on the column says so.
+_VIEW: Final = "view"
 _WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
 # What is told of every message: the time, the event, the message's own parts, and its cover's.
 _Told = tuple[Any, ...]
@@ -81,6 +83,12 @@ class QueueObserver(Observer):
             time.monotonic_ns(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
         ))  # fmt: skip
 
+    def view(self, number: int) -> None:
+        """Another view counts."""
+        self.queue.append((
+            time.monotonic_ns(), _VIEW, None, number, 0, (), None, None, None, "", None, 0
+        ))  # fmt: skip
+
 
 class Recorder:
     """Writes one member's journal."""
@@ -97,6 +105,8 @@ class Recorder:
         self._node = ""
         self._names: Final[dict[Source, str]] = {}
         self._lsn = 0
+        # The number of the view in force; None before the first.
+        self._view: int | None = None
         self._lost = 0
         # Written and left out so far, for statistics.
         self.events = 0
@@ -218,6 +228,9 @@ class Recorder:
         for (
             time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq,
         ) in told:  # fmt: skip
+            if event == _VIEW:
+                self._view = seq
+                continue
             lsn += 1
             if lsn % _YIELD_EVENTS == 0:
                 time.sleep(0)  # the member's threads need the interpreter more urgently
@@ -229,7 +242,7 @@ class Recorder:
                 Event(
                     time_ns + epoch_ns, lsn, node, event, name(source), seq, obsoletes,
                     keys_text(keys), rank, sent_ns, size, where or None,
-                    None if by is None else name(by), None if by is None else by_seq,
+                    None if by is None else name(by), None if by is None else by_seq, self._view,
                 )
             )  # fmt: skip
         self._lsn = lsn
@@ -237,7 +250,8 @@ class Recorder:
 
     def _event(self, time_ns: int, event: str, **columns: Any) -> Event:
         self._lsn += 1
-        return Event(time_ns + self._epoch_ns, self._lsn, self._node, event, **columns)
+        now_ns = time_ns + self._epoch_ns
+        return Event(now_ns, self._lsn, self._node, event, view=self._view, **columns)
 
     def _name(self, source: Source) -> str:
         name = self._names.get(source)

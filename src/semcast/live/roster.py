@@ -20,6 +20,7 @@ from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import ID_MAX
 from semcast.live.address import Address
 from semcast.live.config import MEMBERS_MAX, NAME_BYTES_MAX
+from semcast.protocol.membership.view import View
 
 _LABEL: Final = b"semcast member\0"
 # A datagram on most networks has room for a hello of this size.
@@ -171,6 +172,18 @@ class Roster:
             if peer.id in self.members and not self._agrees(peer.id)
         ]
         return f"waiting for {', '.join(others)} to agree on who is in the group"
+
+    def view(self, f: int) -> View:
+        """The members as they are known now, each in its present life."""
+        lives = {peer.id: peer.incarnation for peer in self.peers.values()}
+        lives[self.me] = self.incarnation
+        return View(
+            1,
+            self.members,
+            tuple(lives.get(one, self.left.get(one, 0)) for one in self.members),
+            f,
+            tuple(self.name_of(one) for one in self.members),
+        )
 
     def name_of(self, member: int) -> str:
         """What people call a member."""

@@ -20,6 +20,7 @@ from semcast.live.datagrams import Transport
 from semcast.live.door import Came, later_life
 from semcast.live.notes import SOURCE_FROM, SOURCE_TO, NoteExchange
 from semcast.live.roster import is_life
+from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, Outgoing
@@ -48,9 +49,13 @@ class Session(NoteExchange):
         incarnation: int,
         stream: random.Random,
         observer: Callable[[Source], Observer | None] = lambda _: None,
+        make: MachineMaker = Member,
     ) -> None:
-        """`incarnation` is larger than that of any former life, as far as is known here."""
+        """`incarnation` is larger than that of any former life, as far as is known here. `make`
+        makes the member once the group is complete.
+        """
         super().__init__(config, transport, seeds, incarnation, stream)
+        self._make: Final = make
         # How many callers wait until everybody has what was sent.
         self.drains = 0
         # Why this member can go on no longer, if so.
@@ -210,9 +215,9 @@ class Session(NoteExchange):
                 + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
                 may_take=True,
             )
-        self._remove_and_restore(now_ns)
+        self._remove_gone(now_ns)
 
-    def _remove_and_restore(self, now_ns: int) -> None:
+    def _remove_gone(self, now_ns: int) -> None:
         assert self.member is not None
         for member in self.roster.members:
             if member == self.roster.me:
@@ -220,9 +225,9 @@ class Session(NoteExchange):
             if self.roster.gone(member) and member not in self._removed:
                 self._removed.add(member)
                 self.member.remove(member, now_ns)
-            elif not self.roster.gone(member) and member in self._removed:
+            elif not self.roster.gone(member):
+                # It is back: the member hears that from its first datagram in another life.
                 self._removed.discard(member)
-                self.member.restore(member)
 
     def _complete(self, now_ns: int) -> None:
         """All members are known and agree: the protocol begins."""
@@ -233,17 +238,15 @@ class Session(NoteExchange):
             self.transport.receive_buffer_bytes // 2,
             [roster.name_of(member) for member in roster.members],
         )
-        self.member = Member(
+        self.member = self._make(
             limits,
             self.me,
-            list(roster.members),
+            roster.view(limits.f),
             self._stream,
             self._observer(self.me),
-            joining=roster.former_incarnation >= 0,
+            roster.former_incarnation >= 0,
         )
-        for one in roster.members:
-            self.member.name(one, roster.name_of(one))
-        self._remove_and_restore(now_ns)
+        self._remove_gone(now_ns)
         self.say_hello(now_ns)
 
     def evict(self, member: int, now_ns: int) -> None:

@@ -1,11 +1,11 @@
 """Everything a member does, sans-IO: facts and a time go in, effects come out.
 
-    member.py    the router: data straight through, control frames to parts
-    queue/       the purging buffer, in which what is obsolete may be dropped
-    streams/     messages from the sender to everybody's queue: packing, gaps, repair
-    membership/  views: who is in the group, and how one leaves it
-    stability/   who has which messages: what may be forgotten, what survives crashes
-    order/       what waits for the application, and whose turn it is
+member.py    the router: data straight through, control frames to parts
+queue/       the purging buffer, in which what is obsolete may be dropped
+streams/     messages from the sender to everybody's queue: packing, gaps, repair
+membership/  views: who is in the group, and how one leaves it
+stability/   who has which messages: what may be forgotten, what survives crashes
+order/       what waits for the application, and whose turn it is
 """
 
 from semcast.protocol.queue.buffer import PurgingBuffer

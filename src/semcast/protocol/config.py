@@ -10,7 +10,8 @@ from semcast.wire.limits import Limits
 from semcast.wire.trees import tree_fault
 
 MEMBERS_MAX: Final = 65_536
-# Lives of one member that others may still keep messages of: it restarted, and soon again.
+# Lives of one member that others may still keep messages of: it restarted, and soon again. Later
+# ones have to wait until one of these has ended.
 LIVES_MAX: Final = 2
 MS: Final = 1_000_000
 # What a given tree has for its root.
@@ -77,9 +78,6 @@ class MemberConfig:
     safety_rest_messages: int = 0
     # Random back-off before a missing message is asked for, so that one request silences others.
     nak_delay_ns: int = 2 * MS
-    # A restarted member waits this long before it joins: datagrams that are older than this are
-    # taken to be gone. Votes of its former life would otherwise count for it.
-    join_delay_ns: int = 1000 * MS
     # Upper bound of what is multicast, 0 for none.
     bandwidth_bytes_s: int = 0
     limits: Limits = field(default_factory=Limits)
@@ -143,11 +141,6 @@ class MemberConfig:
         """Whether every member keeps every message for the others (S-RM)."""
         return self.reliability == "group"
 
-    @property
-    def gossips(self) -> bool:
-        """Whether votes travel by gossip."""
-        return self.stability == "gossip"
-
     def delivery_config(self) -> BufferConfig:
         """Messages in order that wait for the application: purged at once (SRM §4.3)."""
         return BufferConfig(
@@ -194,6 +187,5 @@ _AT_LEAST: Final = {
     "stability_ride_ns": 0,
     "safety_rest_messages": 0,
     "nak_delay_ns": 1,
-    "join_delay_ns": 0,
     "bandwidth_bytes_s": 0,
 }

@@ -24,3 +24,6 @@ class Observer:
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
     ) -> None:
         """One of safe, stable, skip, nak, block, unblock, join concerns a source and a seq."""
+
+    def view(self, number: int) -> None:
+        """From now on the view with this number counts; what is told after it happens in it."""

@@ -15,7 +15,9 @@ from semcast.ids import SEQ_MAX, Source
 from semcast.journal import Event, Header, Journal, JournalObserver, node_name
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import EVERYBODY, Outgoing
 from semcast.sim.digest import digest
 
@@ -126,16 +128,21 @@ class _Live:
     """A member that really runs, with its clock and its journal."""
 
     def __init__(
-        self, config: MemberConfig, me: int, members: int, plan: list[Replaces], body: bytes
+        self,
+        config: MemberConfig,
+        me: int,
+        members: int,
+        plan: list[Replaces],
+        body: bytes,
+        make: MachineMaker,
     ) -> None:
         self.now_ns = 0
         self.source: Final = Source(me, 1)
         header = Header(run="exhaust", members=tuple(f"p{at}.1" for at in range(members)))
         self.journal: Final = Journal(header)
         observer = JournalObserver(self.journal, node_name(self.source), lambda: self.now_ns)
-        self.member: Final = Member(
-            config, self.source, list(range(members)), Turns(members), observer
-        )
+        view = View.first(list(range(members)), config.f)
+        self.member: Final = make(config, self.source, view, Turns(members), observer, False)
         self._plan: Final = plan
         self._body: Final = body
         self.multicasts = 0
@@ -178,10 +185,11 @@ class Automaton:
         takes: bool,
         body: bytes,
         merging: bool = True,
+        make: MachineMaker = Member,
     ) -> None:
         """`plan`: what it is going to multicast; `takes`: whether its application takes at once.
 
-        Without `merging` every history is a state of its own.
+        Without `merging` every history is a state of its own. `make` makes the member.
         """
         self.plan: Final = plan
         self._config: Final = config
@@ -191,6 +199,7 @@ class Automaton:
         self._takes: Final = takes
         self._body: Final = body
         self._merging: Final = merging
+        self._make: Final = make
         # By state: how it was first reached, and what is known of it.
         self._came: Final[list[tuple[int, Action]]] = [(-1, (TAKE, 0, 0))]
         self.journals: Final[list[int]] = [0]
@@ -271,7 +280,7 @@ class Automaton:
         while state != 0:
             state, action = self._came[state]
             history.append(action)
-        live = _Live(self._config, self._me, self._members, self.plan, self._body)
+        live = _Live(self._config, self._me, self._members, self.plan, self._body, self._make)
         for action in reversed(history):
             live.do(action, self._takes, self._datagrams)
         return live

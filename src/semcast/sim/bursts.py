@@ -80,7 +80,6 @@ class _Burst:
                 gossip_period_ms=stream.choice((10.0, 30.0)),
                 safety_rest_messages=0,
                 nak_delay_ms=stream.choice((0.5, 2.0)),
-                join_delay_ms=100.0,
                 bandwidth_bytes_s=0,
             ),
         )

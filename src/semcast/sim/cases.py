@@ -1,9 +1,8 @@
 """Random cases: a seed in, a scenario out, in which much goes wrong at once.
 
 Group, protocol, traffic, network, faults and processes are drawn from the seed alone. Cases stay
-within what is promised: no more members crash than f for "group"; and no datagram is older than
-`join_delay_ms` when a member comes back, but for those with comebacks (`sim.comebacks`). Knows
-nothing of how a case is run or judged.
+within what is promised: no more members crash than f for "group". Knows nothing of how a case is
+run or judged.
 """
 
 import random
@@ -143,8 +142,6 @@ class _Draw:
             gossip_messages=stream.choice((0, 0, 1, 5)),
             safety_rest_messages=stream.choice((0, 0, 0, window // 2)),
             nak_delay_ms=self.scale_ms * stream.choice((0.1, 1, 4)),
-            # Longer than anything below that holds a datagram up.
-            join_delay_ms=self.scale_ms * 100,
             bandwidth_bytes_s=stream.choice((0, 0, 0, 200_000)),
             path_mtu_bytes=stream.choice((576, 1400, 9000)),
             sealed=self.chance(0.05),

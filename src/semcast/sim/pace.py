@@ -39,8 +39,6 @@ def calm_s(scenario: ProtocolScenario) -> float:
             ends_s += fault.for_s
         elif fault.kind == "crash":
             ends_s += scenario.detection_ms / 1000
-        elif fault.kind == "restart":
-            ends_s += scenario.protocol.join_delay_ms / 1000
         if fault.kind != "leave":
             times.append(ends_s)
     return max(times)

@@ -16,7 +16,8 @@ from mypy_extensions import i64
 from semcast.errors import RemoteProtocolError, WindowFullError
 from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.member import Member
+from semcast.protocol.machine import MachineMaker
+from semcast.protocol.membership.view import View
 from semcast.sim.network import Network, Receiver
 from semcast.sim.scheduler import NEVER, NO_EVENT, Handler
 from semcast.sim.tally import Tally
@@ -68,13 +69,14 @@ class Life:
         self,
         config: MemberConfig,
         me: Source,
-        members: list[int],
+        view: View,
         stream: random.Random,
         keys: Keyring | Unsealed,
         tally: Tally,
         joining: bool,
+        make: MachineMaker,
     ) -> None:
-        self.member: Final = Member(config, me, members, stream, tally, joining)
+        self.member: Final = make(config, me, view, stream, tally, joining)
         self.sealer: Final = Sealer(GROUP_ID, me, keys)
         self.opener: Final = Opener(GROUP_ID, keys)
         self.tally: Final = tally

@@ -60,7 +60,6 @@ class Protocol(Settings):
     stability_ride_ms: Milliseconds = 0.0
     safety_rest_messages: Annotated[int, Between(0, 1_000_000)] = 0
     nak_delay_ms: Annotated[float, Between(1e-3, 3_600_000)] = 2.0
-    join_delay_ms: Milliseconds = 1000.0
     bandwidth_bytes_s: Annotated[int, Between(0, 1 << 40)] = 0
     path_mtu_bytes: Annotated[int, Between(576, 65_535)] = 1400
     # Whether datagrams are encrypted, as in the live world, or only have a checksum.
@@ -94,7 +93,6 @@ class Protocol(Settings):
             stability_ride_ns=round(self.stability_ride_ms * 1e6),
             safety_rest_messages=self.safety_rest_messages,
             nak_delay_ns=round(self.nak_delay_ms * 1e6),
-            join_delay_ns=round(self.join_delay_ms * 1e6),
             bandwidth_bytes_s=self.bandwidth_bytes_s,
             limits=Limits(path_mtu_bytes=self.path_mtu_bytes),
         )

@@ -118,6 +118,11 @@ class Tally(Observer):
         elif event in ("skip", "nak") and self._span.holds(now_ns):
             self._counts[event] += 1
 
+    def view(self, number: int) -> None:
+        """Another view counts."""
+        if self._journal is not None:
+            self._journal.view(number)
+
     def unblock(self) -> None:
         """The sender is not blocked any more, or is gone."""
         if self._blocked_since_ns >= 0:

@@ -16,6 +16,9 @@ from mypy_extensions import i64
 
 from semcast.ids import Source
 from semcast.journal import Header, Journal, JournalObserver, node_name
+from semcast.protocol.machine import MachineMaker
+from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
 from semcast.sim.process import Life, Process
 from semcast.sim.scenario import (
@@ -61,13 +64,23 @@ class Run:
 class World(Handler):
     """Everything there is, for one run."""
 
-    def __init__(self, scenario: ProtocolScenario, seed: int, journal: bool, name: str) -> None:
+    def __init__(
+        self,
+        scenario: ProtocolScenario,
+        seed: int,
+        journal: bool,
+        name: str,
+        make: MachineMaker = Member,
+    ) -> None:
+        """`make`: what stands for a member of the group."""
         super().__init__()
+        self._make: Final = make
         self._scenario: Final = scenario
         self._seed: Final = seed
         self._config: Final = scenario.protocol.config()
         self._keys: Final = Keyring(SECRET) if scenario.protocol.sealed else UNSEALED
         self._ids: Final = list(range(scenario.members))
+        self._view: Final = View.first(self._ids, self._config.f)
         until_ns = round(scenario.duration_s * SECOND_NS)
         self._span: Final = Span(round(scenario.warm_up_s * SECOND_NS), until_ns)
         self._scheduler: Final = Scheduler()
@@ -198,7 +211,8 @@ class World(Handler):
         self._tallies.append(tally)
         again = self._incarnations[node] > 1
         stream = self._stream(f"{name}/protocol")
-        life = Life(self._config, me, self._ids, stream, self._keys, tally, joining=again)
+        view = self._view.with_life(node, me.incarnation) if again else self._view
+        life = Life(self._config, me, view, stream, self._keys, tally, again, self._make)
         offset_ns = self._stream(f"{name}/start").randrange(self._config.gossip_period_ns)
         self._processes[node].start(life, self._scheduler.now_ns + offset_ns)
         for sender in self._removed:
@@ -296,6 +310,7 @@ def run(
     journal: bool = True,
     progress: Callable[[float], None] | None = None,
     name: str = "sim",
+    make: MachineMaker = Member,
 ) -> Run:
-    """Run a scenario. `name` is what the journal calls the run."""
-    return World(scenario, seed, journal, name).run(progress)
+    """Run a scenario. `name` is what the journal calls the run; `make` makes its members."""
+    return World(scenario, seed, journal, name, make).run(progress)

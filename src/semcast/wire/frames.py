@@ -9,7 +9,7 @@ to older ones. A source on the wire is its sender i64 and its incarnation i64.
     0x05-0x06  votes that are gossiped                families/votes.py
     0x07       rounds of stability detection          families/rounds.py
     0x08-0x0a  round-trip times and the tree          families/measures.py
-    0x10-0x1f  membership: reserved
+    0x10-0x1f  membership: `families/lives.py`
     0x20-0x2f  order: reserved
     0x30-0x3f  gossip: reserved
     0x40       NOTE, bytes for the world around members, alone in its datagram; see note.py
@@ -84,6 +84,14 @@ class ControlFrame(metaclass=ABCMeta):
         frame has no other use for that bit; whoever reads it calls `Body.take_origin`.
         """
         return None
+
+    def view_digest(self) -> i64:
+        """The view that it speaks of, by its digest; -1 if it has neither votes nor positions."""
+        return -1
+
+    def view_number(self) -> i64:
+        """How many steps led to that view, as far as its sender knows."""
+        return 0
 
     @abstractmethod
     def size_bytes(self) -> i64:

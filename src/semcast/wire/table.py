@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from semcast.wire.body import FrameType
-from semcast.wire.families import measures, repair, rounds, votes
+from semcast.wire.families import lives, measures, repair, rounds, votes
 from semcast.wire.frames import DATA, NOTE
 
 FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
@@ -16,6 +16,7 @@ FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
     votes.FAMILY,
     rounds.FAMILY,
     measures.FAMILY,
+    lives.FAMILY,
 )
 
 

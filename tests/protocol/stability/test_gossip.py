@@ -7,11 +7,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.ids import Source
-from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, GossipTracker
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import ENDED, SENDERS_PER_PAGE, Followed
+from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.wire.families.votes import Progress, Vector
 
 MEMBERS = [10, 20, 30, 40]
 SOURCE = Source(10, 1)
+
+
+def make(
+    members: list[int], at: int, safety: bool = False, votes: int = 0, joining: bool = False
+) -> GossipTracker:
+    """The tracker of the member at this position; all are in their first life."""
+    followed = Followed(View.first(members, 0), True)
+    return GossipTracker(followed, Source(members[at], 1), safety, votes, joining)
+
+
+def install(tracker: GossipTracker, view: View) -> None:
+    """As a detection does: what is followed comes first."""
+    tracker._followed.install(view)
+    tracker.install(view)
+
+
+def told(round_number: int, voters: int, *rows: Progress) -> Vector:
+    """A vector; which view it speaks of was asked before it came here."""
+    return Vector(0, 1, False, round_number, voters, list(rows))
 
 
 @dataclass
@@ -24,8 +45,7 @@ class Group:
 
     def __post_init__(self) -> None:
         self.trackers = [
-            GossipTracker(self.members, at, self.safety, self.votes)
-            for at in range(len(self.members))
+            make(self.members, at, self.safety, self.votes) for at in range(len(self.members))
         ]
         self.has: list[dict[Source, int]] = [{} for _ in self.members]
 
@@ -105,14 +125,15 @@ def test_removing_the_slow_member_lets_stability_go_on() -> None:
         group.advance(at, SOURCE, 5)
     group.exchange(random.Random("gone"), 40)
     assert group.trackers[0].agreed(SOURCE) == 0
+    without = View.first(MEMBERS, 0).without(40)
     for tracker in group.trackers[:3]:
-        tracker.remove(3)
+        install(tracker, without)
     group.exchange(random.Random("gone on"), 60)
     assert [tracker.agreed(SOURCE) for tracker in group.trackers[:3]] == [5] * 3
 
 
 def test_a_member_alone_agrees_with_itself() -> None:
-    tracker = GossipTracker([10], 0, False, 0)
+    tracker = make([10], 0)
     tracker.has(SOURCE, 3)
     for _ in range(2):
         tracker.on_period()
@@ -120,17 +141,16 @@ def test_a_member_alone_agrees_with_itself() -> None:
 
 
 def test_a_voter_that_does_not_mention_a_source_has_nothing_of_it() -> None:
-    tracker = GossipTracker([10, 20], 0, False, 0)
+    tracker = make([10, 20], 0)
     tracker.has(SOURCE, 3)
     other = Source(20, 1)
-    silent = Vector(False, 1, 0b10, [Progress(other, 0, 4, 4)])
-    tracker.on_vector(silent)
+    tracker.on_vector(told(1, 0b10, Progress(other, 0, 4, 4)))
     assert tracker.agreed(SOURCE) == 0
 
 
 def test_the_newest_heard_of_is_passed_on() -> None:
     """Tail loss is noticed from gossip. SRM §5.3"""
-    teller, hearer = GossipTracker([10, 20], 0, False, 0), GossipTracker([10, 20], 1, False, 0)
+    teller, hearer = make([10, 20], 0), make([10, 20], 1)
     teller.has(SOURCE, 8)
     for vector in teller.vectors():
         hearer.on_vector(vector)
@@ -139,19 +159,130 @@ def test_the_newest_heard_of_is_passed_on() -> None:
 
 
 def test_vectors_of_strangers_are_ignored() -> None:
-    tracker = GossipTracker([10, 20], 0, False, 0)
+    tracker = make([10, 20], 0)
     stranger = Source(99, 1)
-    assert tracker.on_vector(Vector(False, 5, 0b11, [Progress(stranger, 9, 9, 9)])) == []
+    assert tracker.on_vector(told(5, 0b11, Progress(stranger, 9, 9, 9))) == []
     assert tracker.agreed(stranger) == 0
     assert tracker.vectors() == []
 
 
 def test_a_vector_never_has_more_rows_than_a_page() -> None:
     members = list(range(1, 101))
-    tracker = GossipTracker(members, 0, False, 0)
-    for sender in members:
+    tracker = make(members, 0)
+    install(tracker, View(1, tuple(members), (1, *[3] * 99), 0))
+    for sender in members[1:]:
         for life in (1, 2, 3):
             tracker.has(Source(sender, life), 1)
     vectors = tracker.vectors()
     assert len(vectors) == len(members) // SENDERS_PER_PAGE
     assert max(len(vector.rows) for vector in vectors) <= 2 * SENDERS_PER_PAGE
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+def test_rounds_begin_anew_with_a_view_but_what_is_agreed_stays_so() -> None:
+    tracker = make([10, 20], 0)
+    tracker.has(SOURCE, 5)
+    assert tracker.vectors()[0].round == 1
+    assert tracker.on_vector(told(1, 0b10, Progress(SOURCE, 0, 4, 5))) == [SOURCE]
+    assert tracker.vectors()[0].round == 2
+    again = View.first([10, 20], 0).with_life(20, 2)
+    install(tracker, again)
+    (vector,) = tracker.vectors()
+    assert (vector.view, vector.number, vector.round, vector.voters) == (again.digest, 2, 1, 0b01)
+    assert tracker.agreed(SOURCE) == 4
+    assert tracker.on_vector(told(1, 0b10, Progress(SOURCE, 0, 5, 5))) == [SOURCE]
+    assert tracker.agreed(SOURCE) == 5
+
+
+def test_who_came_back_begins_after_what_anybody_had_let_go_of() -> None:
+    """INV-JOIN: nothing more is agreed on before it has a vote; what was, they tell it."""
+    view = View.first(MEMBERS, 0).with_life(40, 2)
+    group = Group(votes=0)
+    for at in range(4):
+        group.advance(at, SOURCE, 5)
+    group.exchange(random.Random("before"), 60)
+    assert {tracker.agreed(SOURCE) for tracker in group.trackers} == {5}
+    for at in range(3):
+        group.advance(at, SOURCE, 7)
+    group.trackers[3] = GossipTracker(Followed(view, True), Source(40, 2), False, 0, joining=True)
+    back = group.trackers[3]
+    for tracker in group.trackers[:3]:
+        install(tracker, view)
+    assert not back.follows(SOURCE)
+    joining = [back.joining]
+    group.exchange(random.Random("back"), 60)
+    assert [tracker.agreed(SOURCE) for tracker in group.trackers] == [5] * 4
+    assert SOURCE in back.take_joined()
+    assert back.follows(SOURCE)
+    joining.append(back.joining)
+    assert joining == [True, False]
+    group.advance(3, SOURCE, 6)
+    group.exchange(random.Random("and votes"), 60)
+    assert group.trackers[0].agreed(SOURCE) == 6, "now it has a vote"
+
+
+def test_a_life_that_is_over_ends_once_all_have_what_anybody_has() -> None:
+    """And is not listened to any more: it comes back neither by messages nor by votes."""
+    view = View.first(MEMBERS, 0).with_life(10, 2)
+    group = Group(votes=0)
+    for at in range(1, 4):
+        group.advance(at, SOURCE, 5 if at > 1 else 4)
+    group.trackers[0] = GossipTracker(Followed(view, True), Source(10, 2), False, 0, joining=True)
+    for tracker in group.trackers[1:]:
+        install(tracker, view)
+    group.exchange(random.Random("over"), 80)
+    assert not any(SOURCE in tracker.take_ended() for tracker in group.trackers)
+    assert SOURCE in group.trackers[0].take_joined()
+    # Who came back began after what all others had, and gets the rest from them.
+    for at in (0, 1):
+        group.advance(at, SOURCE, 5)
+    group.exchange(random.Random("ended"), 120)
+    for tracker in group.trackers:
+        assert tracker.take_ended() == [SOURCE]
+        assert SOURCE not in tracker.sources()
+        assert tracker.agreed(SOURCE) == ENDED
+        assert not tracker.follows(SOURCE)
+        tracker.has(SOURCE, 9)
+        tracker.on_vector(told(99, 0b10, Progress(SOURCE, 5, 6, 6)))
+        assert SOURCE not in tracker.sources()
+
+
+def test_lives_of_a_sender_end_in_order_and_two_at_most_are_followed() -> None:
+    view = View(5, (10, 20), (5, 1), 0)
+    followed = Followed(view, True)
+    lives = [Source(10, life) for life in range(1, 7)]
+    known: list[Source] = []
+    for source in lives:
+        if followed.follows(source, known):
+            known.append(source)
+    assert known == lives[:2]
+    assert [followed.may_end(source, known) for source in known] == [True, False]
+    followed.end(lives[1])
+    assert [followed.has_ended(source) for source in lives] == [True] * 2 + [False] * 4
+    assert followed.follows(lives[4], [])
+    assert not followed.may_end(lives[4], [lives[4]]), "it goes on"
+    assert not followed.follows(lives[5], []), "the next view has it"
+
+
+def test_of_one_sender_no_two_lives_end_in_one_round() -> None:
+    """Whoever spoke of the earlier one may have had no room to speak of the later one."""
+    view = View(5, (10, 20), (3, 1), 0)
+    tracker = GossipTracker(Followed(view, True), Source(20, 1), False, 0)
+    earlier, later = Source(10, 1), Source(10, 2)
+    # This member has nothing of the later one; the other may have some, and speaks of the earlier.
+    tracker.has(earlier, 4)
+    assert tracker.follows(later)
+    tracker.vectors()
+    tracker.on_vector(told(1, 0b01, Progress(earlier, 4, 4, 4)))
+    assert tracker.take_ended() == [earlier]
+    assert later in tracker.sources()
+
+
+def test_with_messages_kept_by_their_sender_alone_what_is_over_has_ended() -> None:
+    followed = Followed(View.first([10, 20], 0), False)
+    assert not followed.has_ended(SOURCE)
+    followed.install(followed.view.with_life(10, 3).without(20))
+    assert [followed.has_ended(Source(10, life)) for life in (1, 2, 3)] == [True, True, False]
+    assert followed.has_ended(Source(20, 1))

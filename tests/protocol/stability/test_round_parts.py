@@ -13,6 +13,7 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model.trigger import trigger as closed_form
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.view import View
 from semcast.protocol.stability.rounds.detection import RoundDetection
 from semcast.protocol.stability.rounds.missing import Missing
 from semcast.protocol.stability.rounds.patience import Patience
@@ -20,13 +21,13 @@ from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.roll import Roll, rooted
 from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
 from semcast.protocol.stability.rounds.shared_sequence import SharedSequence
-from semcast.protocol.stability.rounds.told import EVERYBODY
+from semcast.protocol.stability.rounds.told import INFO, START
 from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
 from semcast.wire.families.measures import Echo, Times
 from semcast.wire.families.repair import Fragment
-from semcast.wire.families.rounds import REBORN, Round
+from semcast.wire.families.rounds import Round
 from semcast.wire.limits import Limits
 
 MS = 1_000_000
@@ -49,26 +50,6 @@ def test_everybody_who_is_missing_leaves_once(members: set[int], come: list[int]
 def test_many_take_a_byte_each() -> None:
     missing = Missing(list(range(20_000)))
     assert sum(sys.getsizeof(getattr(missing, name)) for name in ("_few", "_many")) < 21_000
-
-
-# -- lives -----------------------------------------------------------------------------------------
-
-
-def test_two_that_came_back_do_not_answer_each_other_for_ever() -> None:
-    """Found by the explorer's traffic: 2,982 frames in 0.6 s."""
-    config, members = MemberConfig(stability="s_coordp", f=1), [1, 2, 3]
-    both = [RoundDetection(config, members, me, life=7 + me) for me in (0, 1)]
-    said = 0
-    for _ in range(50):
-        out = []
-        for me, one in enumerate(both):
-            one.on_timer(0)
-            out += [(me, to, frame) for to, frame in one.take_out() if frame.kind == REBORN]
-        said += len(out)
-        for me, to, frame in out:
-            if to in (EVERYBODY, members[1 - me]):
-                both[1 - me].on_round(frame, me, 0)
-    assert 2 <= said <= 10
 
 
 # -- the roll --------------------------------------------------------------------------------------
@@ -105,6 +86,25 @@ def test_an_epoch_names_who_is_alive_and_in_which_life() -> None:
     assert not other.reborn(4, 9), "lives only go on"
     one.restore(2)
     assert (one.alive_count, one.alive(2), one.alive(5)) == (5, True, False)
+
+
+def test_an_epoch_names_the_view_that_counts_whatever_counted_before() -> None:
+    """INV-EPOCH, by views: who is gone, and in which life everybody is."""
+    first = View.first([10, 20, 30], 1)
+    again, without = first.with_life(20, 2), first.without(20)
+    one, other = Roll(filled_tree(3, 2)), Roll(filled_tree(3, 2))
+    epochs = set()
+    for view in (first, again, without):
+        one.install(view)
+        epochs.add(int(one.epoch))
+        assert [one.alive(at) for at in range(3)] == [True, view.is_present(20), True]
+    assert len(epochs) == 3
+    other.install(without)
+    assert one.epoch == other.epoch
+    other.install(without.with_life(20, 2))
+    one.install(again)
+    assert one.epoch == other.epoch, "however they came to it"
+    assert other.alive_count == 3
 
 
 def test_the_next_around_the_ring_stands_in() -> None:
@@ -288,7 +288,7 @@ def test_frames_ride_on_datagrams_with_room_and_go_alone_when_they_waited_enough
     me = Source(1, 1)
     limits = Limits(576)
     rides = Rides(me, limits, 5 * MS)
-    told = Round(False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    told = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
     assert rides.wait(7, told, 0)
     assert rides.board(bytes(limits.frames_bytes_max)) == bytes(limits.frames_bytes_max)
     assert rides.overdue(4 * MS) == []
@@ -307,10 +307,40 @@ def test_frames_of_any_type_ride_but_none_that_fits_no_datagram() -> None:
     echo, of_another = Echo(True, 7), Fragment(Source(2, 1), 1, 0, 1, b"piece")
     assert rides.wait(7, echo, 0)
     assert rides.wait(8, of_another, 0)
-    assert not rides.wait(7, Times(0, [1] * limits.frames_bytes_max), 0)
+    assert not rides.wait(7, Times(9, 0, [1] * limits.frames_bytes_max), 0)
     assert Decoder().decode(rides.board(b""), me).control == [echo, of_another]
 
 
 def test_without_a_time_to_wait_nothing_waits() -> None:
-    told = Round(False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    told = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
     assert not Rides(Source(1, 1), Limits(), 0).wait(7, told, 0)
+
+
+# -- abstaining ------------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_heard_again_is_no_further_round_that_was_abstained_in() -> None:
+    """Also if another source has come meanwhile, which is given a column between rounds."""
+    config = MemberConfig(stability="coordp")
+    view = View.first([1, 2], config.f).with_life(2, 2)
+    back = RoundDetection(config, Source(2, 2), view, False, joining=True)
+    theirs = Source(1, 1)
+
+    def hear(kind: int, round_number: int) -> None:
+        epoch = back._roll.epoch
+        rows = [(theirs, 4, 4)]
+        back.on_frame(
+            Round(view.digest, 2, False, kind, 1, 0, -1, epoch, round_number, 0, 2, rows), theirs, 0
+        )
+
+    hear(START, 1)
+    back.follows(Source(2, 1))
+    hear(INFO, 1)
+    assert back.follows(theirs), "it has abstained in a round"
+    later = Source(1, 2)
+    changed = view.with_life(1, 2)
+    back.install(changed, 0)
+    assert not back.follows(later)
+    hear(INFO, 1)
+    hear(INFO, 1)
+    assert not back.follows(later), "it has not voted in a round of this view"

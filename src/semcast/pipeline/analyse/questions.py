@@ -127,6 +127,9 @@ class Analysis:
         events = self.journal
         if not events.where("event = 'view' and view is not null").isEmpty():
             events = with_views(events)
+        else:
+            # There was but one view, whatever its number: nothing is told by view.
+            events = events.withColumn("view", F.lit(None).cast("long"))
         return with_facts(events, self.facts, *_SPAN)
 
     @cached_property

@@ -98,18 +98,22 @@ def members_of(spark: SparkSession, headers: Mapping[str, Header]) -> DataFrame:
 
 
 def with_views(events: DataFrame) -> DataFrame:
-    """Every event with the view that its node was in: the last one told there before it.
+    """Every event with the view that its node was in: its own, else the last one told there before
+    it, else the node's first.
 
     Views are few, so each node's go with its events as an array; events are not sorted.
     """
-    told = events.where("event = 'view' and view is not null")
-    views = told.groupBy("run", "node").agg(
-        F.sort_array(F.collect_list(F.struct("lsn", "view"))).alias("views")
+    told = F.when(F.col("event") == "view", F.struct("lsn", "view"))
+    first = F.min(F.when(F.col("event") != "view", F.col("view")))
+    views = (
+        events.where("view is not null")
+        .groupBy("run", "node")
+        .agg(F.sort_array(F.collect_list(told)).alias("views"), first.alias("first"))
     )
     return (
         events.withColumnRenamed("view", "told")
         .join(F.broadcast(views), ["run", "node"], "left")
         .withColumn("before", F.expr("filter(views, one -> one.lsn <= lsn)"))
-        .withColumn("view", F.coalesce("told", F.expr("try_element_at(before, -1).view")))
-        .drop("told", "views", "before")
+        .withColumn("view", F.coalesce("told", F.expr("try_element_at(before, -1).view"), "first"))
+        .drop("told", "views", "before", "first")
     )

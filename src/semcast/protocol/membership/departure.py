@@ -17,11 +17,12 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import SEQ_MAX
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.order import Order
+from semcast.protocol.stability.detection import Detection
 from semcast.protocol.streams.intake import Intake
 from semcast.protocol.streams.sender import Sender
-from semcast.protocol.voting import NEVER, Voting
 from semcast.wire.message import Message
 
 # If nothing that is missing came for so long, nobody has it: requests are repeated every second at
@@ -36,32 +37,27 @@ class Departure:
     def __init__(
         self,
         config: MemberConfig,
-        index: dict[int, int],
         sender: Sender,
-        streams: Intake,
-        delivery: PurgingBuffer,
-        voting: Voting,
+        intake: Intake,
+        order: Order,
+        detection: Detection,
         now_ns: i64,
     ) -> None:
-        """`index`: by sender id, which member it is."""
         self._config: Final = config
-        self._index: Final = index
         self._sender: Final = sender
-        self._streams: Final = streams
-        self._delivery: Final = delivery
-        self._voting: Final = voting
-        voting.leaving = True
+        self._intake: Final = intake
+        self._order: Final = order
+        self._detection: Final = detection
+        detection.begin_leaving()
         # By source: the newest message that was known when it began, or while its sender was gone
         # or silent; no later one is delivered. INV-LIMIT: never falls.
         self._limits: Final = {
-            source: int(inbound.newest) for source, inbound in streams.inbounds.items()
+            source: int(inbound.newest) for source, inbound in intake.inbounds.items()
         }
-        # INV-EXCUSED: silent members, as bits, that are not waited for; never all, nor more than f.
-        self.excused: int = 0
         self._came: i64 = -1
         self._came_ns: i64 = now_ns
         # When to ask `may_leave` again at the latest.
-        self.look_ns: i64 = NEVER
+        self.look_ns: i64 = SEQ_MAX
 
     # -- whether it may go -------------------------------------------------------------------------
 
@@ -71,17 +67,17 @@ class Departure:
         `silent` are members that nothing is heard of. In S-RM up to f of them are taken to have
         crashed, as long as anybody else is there: who stays answers for what they may lack.
         """
-        voting, me = self._voting, self._sender.source
-        if not voting.others:
+        detection, me = self._detection, self._sender.source
+        if not self._intake.others:
             return True
-        self.excused = self._excuse(silent)
+        detection.excuse(self._excused(silent))
         self._raise_limits(silent)
-        if not voting.held(me, self._sender.seq, self.excused):
+        if not detection.held(me, self._sender.seq):
             return False
         if self._config.group_reliable:
-            for source, inbound in self._streams.inbounds.items():
+            for source, inbound in self._intake.inbounds.items():
                 took = min(inbound.next - 1, self._limits.get(source, 0))
-                if source != me and not voting.held(source, took, self.excused):
+                if source != me and not detection.held(source, took):
                     return False
         return True
 
@@ -93,8 +89,8 @@ class Departure:
             self._came = came
             self._came_ns = now_ns
         quiet_ns = self._came_ns + QUIET_NS
-        complete = not behind or quiet_ns <= now_ns or not self._voting.others
-        self.look_ns = NEVER if complete else quiet_ns
+        complete = not behind or quiet_ns <= now_ns or not self._intake.others
+        self.look_ns = SEQ_MAX if complete else quiet_ns
         return settled and complete
 
     def _progress(self) -> tuple[i64, bool]:
@@ -102,40 +98,40 @@ class Departure:
         came: i64 = 0
         behind = False
         if self._config.group_reliable:
-            for source, inbound in self._streams.inbounds.items():
+            for source, inbound in self._intake.inbounds.items():
                 came += inbound.next
                 # What is here and finds no room waits for an application that takes no more.
-                if inbound.next <= self._limits.get(source, 0) and inbound.head() is None:
+                limit = min(self._limits.get(source, 0), inbound.newest)
+                if inbound.next <= limit and inbound.head() is None:
                     behind = True
         return came, behind
 
     def _raise_limits(self, silent: list[int]) -> None:
-        for source, inbound in self._streams.inbounds.items():
+        for source, inbound in self._intake.inbounds.items():
             sender = int(source.sender)
-            if sender in silent or sender not in self._voting.others:
+            if sender in silent or sender not in self._intake.others:
                 self._limits[source] = max(self._limits.get(source, 0), int(inbound.newest))
 
-    def _excuse(self, silent: list[int]) -> int:
-        others = self._voting.others
-        if not self._config.group_reliable or self._voting.gossiping is None:
-            return 0
+    def _excused(self, silent: list[int]) -> list[int]:
+        """Silent members that are not waited for; never all, nor more than f."""
+        others = self._intake.others
         excused = [sender for sender in silent if sender in others]
-        if len(excused) > self._config.f or len(excused) == len(others):
-            return 0
-        return sum(1 << self._index[sender] for sender in excused)
+        if not self._config.group_reliable or len(excused) > self._config.f:
+            return []
+        return [] if len(excused) == len(others) else excused
 
     # -- the last messages -------------------------------------------------------------------------
 
     def deliverable(self) -> bool:
         """Whether the application may still take the message whose turn it is."""
-        message = self._delivery.peek()
+        message = self._order.waiting.peek()
         return message is not None and message.seq <= self._limits.get(message.source, 0)
 
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes what it may."""
         taken: list[Message] = []
         while len(taken) < messages_max and self.deliverable():
-            message = self._streams.take_one(now_ns)
+            message = self._intake.take_one(now_ns)
             assert message is not None, "it was there"
             taken.append(message)
         return taken

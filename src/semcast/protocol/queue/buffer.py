@@ -21,7 +21,7 @@ from typing import Final, final
 
 from semcast._native import i64
 from semcast.errors import ConfigError
-from semcast.ids import RandomStream, Source
+from semcast.ids import SEQ_MAX, RandomStream, Source
 from semcast.protocol.queue.covers import CoverLog
 from semcast.protocol.queue.guard import CoverGuard
 from semcast.protocol.queue.in_place import Places, leave_untold
@@ -209,6 +209,12 @@ class PurgingBuffer:
         lane.oldest = max(lane.oldest, seq)
         return released
 
+    def forget(self, source: Source) -> None:
+        """Nothing of a source will come any more, and what is held of it is not needed."""
+        self.release(source, SEQ_MAX)
+        self._places.forget(source)
+        self._slots.forget(source)
+
     # -- looking -------------------------------------------------------------------------------
 
     def held_of(self, source: Source) -> int:
@@ -219,6 +225,16 @@ class PurgingBuffer:
     def room_for(self, source: Source, size_bytes: i64) -> bool:
         """Whether a message of this size would be stored without purging anything."""
         return self._room.fits(self._slots.find(source) or _NO_LANE, size_bytes)
+
+    def room_for_run(self, messages: list[Message], at: i64, end: i64) -> i64:
+        """How many of these, all of one source, would be stored without purging anything."""
+        lane = self._slots.find(messages[at].source) or _NO_LANE
+        return self._room.fit(lane, messages, at, end)
+
+    @property
+    def sources(self) -> int:
+        """Of how many sources anything is kept."""
+        return len(self._slots.lanes)
 
     def get(self, source: Source, seq: i64) -> Message | None:
         """A held message by its number; for retransmission."""

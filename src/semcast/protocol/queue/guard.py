@@ -47,3 +47,8 @@ class SafeUpTo(CoverGuard):
         self._safe[source] = safe_seq
         self._last_source = None
         return True
+
+    def forget(self, source: Source) -> None:
+        """Nothing of `source` is kept any more."""
+        self._safe.pop(source, None)
+        self._last_source = None

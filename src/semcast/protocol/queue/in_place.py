@@ -19,6 +19,7 @@ from typing import Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from semcast.ids import Source
 from semcast.obsolescence.relation import Mark
 from semcast.protocol.queue.slots import Lane, Slots
 from semcast.protocol.queue.ties import Ties
@@ -96,6 +97,11 @@ class Places:
         else:
             self._number_places()
         return slot
+
+    def forget(self, source: Source) -> None:
+        """Nothing of a source waits, and nothing will come any more."""
+        self._values.forget(source)
+        self._ties.forget(source)
 
     def next(self) -> i64:
         """The slot of the next message; 0 if there is none."""

@@ -62,6 +62,22 @@ class Room:
             and lane.held_bytes + size <= self._source_bytes_max
         )
 
+    def fit(self, lane: Lane, messages: list[Message], at: i64, end: i64) -> i64:
+        """For how many of these, from the first on, there is room."""
+        slots = self._slots
+        most = min(self._messages_max - slots.held, self._source_max - lane.index.count)
+        bytes_left = min(
+            self._bytes_max - slots.held_bytes, self._source_bytes_max - lane.held_bytes
+        )
+        count: i64 = 0
+        while at < end and count < most:
+            bytes_left -= len(messages[at].body)
+            if bytes_left < 0:
+                break
+            at += 1
+            count += 1
+        return count
+
     def _would_fit(self, lane: Lane, message: Message, size: i64) -> bool:
         """Whether there would be room without the held messages that `message` replaces."""
         hits = self._purger.hits(lane, message)

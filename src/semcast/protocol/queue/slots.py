@@ -91,6 +91,18 @@ class Slots:
         """The lane of a source, if anything of it was ever held."""
         return self.last_lane if source is self.last_source else self.lanes.get(source)
 
+    def forget(self, source: Source) -> None:
+        """Nothing of a source is held, and nothing will come any more: nothing is kept of it."""
+        lane = self.lanes.pop(source, None)
+        if lane is None:
+            return
+        assert lane.index.count == 0, "nothing of it is held"
+        if self.last_source is source:
+            self.last_source = None
+        for other in self.lanes.values():
+            if source in other.former:
+                other.former.remove(source)
+
     def at(self, slot: i64) -> Message:
         """The message in a slot that is not empty."""
         message = self.items[slot]

@@ -57,6 +57,11 @@ class Ties:
             if len(seqs) == 0:
                 del about[key]
 
+    def forget(self, source: Source) -> None:
+        """Nothing of a source waits, and nothing will come any more."""
+        self._of.pop(source, None)
+        self._about.pop(source, None)
+
     def first(self, slot: i64) -> i64:
         """The slot to take from before this one; itself, if nothing has to be taken before it."""
         steps: i64 = 0

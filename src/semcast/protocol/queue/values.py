@@ -126,6 +126,12 @@ class Values:
         number: i64 = 0 if numbers is None else numbers.get(key, 0)
         return self._first[number]
 
+    def forget(self, source: Source) -> None:
+        """No value of a source waits, and none will come any more."""
+        self._numbers.pop(source, None)
+        if self._last_source is source:
+            self._last_source = None
+
     def leave(self, slot: i64) -> None:
         """A value has left its slot, which is free now."""
         number = self._of[slot]

@@ -50,6 +50,10 @@ class Answers:
             if not covers:
                 del self._covers[source]
 
+    def forget(self, source: Source) -> None:
+        """Nobody will ask for anything of a source any more."""
+        self._covers.pop(source, None)
+
     def may_resend(self, source: Source, seq: i64, now_ns: i64) -> bool:
         """Whether to send this again now: not if it was just sent; the copy is on its way."""
         if len(self._resent) > 4 * self._covers_max:

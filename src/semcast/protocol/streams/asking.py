@@ -136,6 +136,11 @@ class Asking:
         """It is in another life: what it had is gone, and how quickly it answers is not known."""
         self._peers[member] = _Peer(RequestWindow(self._rto_first_ns, SIZE_MAX))
 
+    def forget(self, source: Source) -> None:
+        """Nobody is asked for anything of a source any more."""
+        for peer in self._peers.values():
+            peer.has.pop(source, None)
+
     # -- whom to ask -------------------------------------------------------------------------------
 
     def size(self, source: Source, alive: bool, others: list[int]) -> i64:

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Transit
 from semcast.protocol.queue.buffer import PurgingBuffer
@@ -40,7 +40,7 @@ class Inbound:
         `own`: the source is this member itself, so that nothing is ever lost on the way.
         """
         self.source: Final = source
-        self.keep: Final = keep
+        self.keep = keep
         self._own: Final = own
         # The stream of its sender's life before this one, if that is known here.
         self.former: Inbound | None = None
@@ -53,8 +53,6 @@ class Inbound:
         self.holes: Final = Holes()
         # About how many messages a datagram of this source holds.
         self.run: i64 = 1
-        # The last message that the application took; kept by the member, to tell what was skipped.
-        self.taken: i64 = 0
         self.transit: Final = Transit()
         self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
         # INV-COVERED: messages at or after `next` that are covered, and by what; the nearest ones.
@@ -193,8 +191,30 @@ class Inbound:
         """Begin at `next_seq`: what came before is none of this member's business."""
         assert next_seq > self.next
         self.next = next_seq
-        self.taken = next_seq - 1
         self.advanced()
+
+    def in_order(self) -> i64:
+        """Everything up to here is here, or covered, though it may wait for room."""
+        end = self.next - 1
+        while self._early.get(self.source, end + 1) is not None or int(end + 1) in self._covered:
+            end += 1
+        return end
+
+    def give_up(self) -> None:
+        """Nobody has what is missing: what waits behind it will never be handed on. And nobody
+        else needs what is.
+        """
+        self.keep = False
+        end = self.in_order()
+        while self._early.held > 0:
+            newest = self._early.newest()
+            if newest is None or newest.seq <= end:
+                break
+            self._early.drop_newest()
+        for seq in [seq for seq in self._covered if seq > end]:
+            del self._covered[seq]
+        self.newest = end
+        self.holes.fill(0, SEQ_MAX)
 
     def cover(self, seq: i64, by_source: Source, by_seq: i64) -> bool:
         """Somebody who knows says that this message is covered. Says whether that is news."""
@@ -217,3 +237,14 @@ class Inbound:
             self._missing_again(farthest)
         self._covered[int(seq)] = (by_source, int(by_seq))
         return True
+
+
+def link_lives(inbounds: dict[Source, Inbound], inbound: Inbound) -> None:
+    """A stream is new: its sender may have had others, in lives before this one or after it."""
+    source = inbound.source
+    for life in sorted([life for life in inbounds if life.sender == source.sender]):
+        if life < source:
+            inbound.former = inbounds[life]
+        else:
+            inbounds[life].former = inbound
+            break

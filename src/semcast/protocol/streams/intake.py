@@ -1,9 +1,12 @@
-"""The streams of all sources: messages of others in any order in; to the application in order, out.
+"""The intake: messages of others in any order in; what waits for the application, in order, out.
 
 Each source has an `Inbound`, which knows what is missing. Here is what they have in common: the
-delivery buffer, in which messages wait for the application, the messages that are kept for others,
-and what becomes of both as more is agreed. What is missing is noted in a `Repair` for each source;
-asking for it is the business of `requests`. What is here is told to `voting`.
+order in which messages wait for the application, the messages that are kept for others, and what
+becomes of both as more is agreed. What is missing is noted in a `Repair` for each source; asking
+for it is the business of `requests`. What is here is told to the detection.
+
+A source's stream is kept until it has ended and the application has taken what it had of it: then
+nothing is kept of it, here or in any buffer.
 """
 
 from typing import Final, final
@@ -12,59 +15,62 @@ from mypy_extensions import i64
 
 from semcast.ids import RandomStream, Source
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.membership.join_gate import JoinGate
+from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
+from semcast.protocol.order import Order
+from semcast.protocol.part import Part
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.guard import SafeUpTo
-from semcast.protocol.queue.in_place import newest_skipped
-from semcast.protocol.queue.purged import Purged
 from semcast.protocol.queue.verdict import Verdict
-from semcast.protocol.stability.gossip.tracker import page_of
+from semcast.protocol.stability.detection import Agreed, Detection
+from semcast.protocol.stability.followed import ENDED
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
-from semcast.protocol.streams.inbound import Inbound
+from semcast.protocol.streams.endings import Endings
+from semcast.protocol.streams.inbound import Inbound, link_lives
 from semcast.protocol.streams.repair import Repair, Want
-from semcast.protocol.voting import Voting
-from semcast.wire.families.repair import Covered, Fragment
+from semcast.wire.families.repair import COVERED, FRAGMENT, Covered, Fragment
 from semcast.wire.fragment import Reassembler
+from semcast.wire.frames import ControlFrame
 from semcast.wire.message import Message
+from semcast.wire.sources import Sources
 
 _FULL: Final = Verdict.FULL
 
 
 @final
-class Intake:
+class Intake(Part):
     """One member's part of every stream."""
 
     def __init__(
         self,
         config: MemberConfig,
         me: Source,
-        index: dict[int, int],
-        delivery: PurgingBuffer,
+        view: View,
+        order: Order,
         retained: PurgingBuffer,
         guard: SafeUpTo | None,
         answers: Answers,
         asking: Asking,
-        gate: JoinGate,
-        voting: Voting,
-        incarnations: dict[int, int],
+        detection: Detection,
+        endings: Endings,
+        sources: Sources,
         random: RandomStream,
         observer: Observer | None,
     ) -> None:
-        """`index`: by sender id, which member it is. `incarnations`: likewise, its newest life."""
         self._config: Final = config
         self._me: Final = me
-        self._index: Final = index
-        self._delivery: Final = delivery
-        self._in_place: Final = delivery.config.in_place
+        self.view = view
+        # Whom to ask: everybody else who is not gone.
+        self.others = view.others(me)
+        self._order: Final = order
         self._retained: Final = retained
         self._guard: Final = guard
         self._answers: Final = answers
         self._asking: Final = asking
-        self._incarnations: Final = incarnations
-        self._gate: Final = gate
-        self._voting: Final = voting
+        self._detection: Final = detection
+        self._endings: Final = endings
+        self._sources: Final = sources
         self._random: Final = random
         self._observer: Final = observer
         self._fragments: Final = Reassembler(config.limits)
@@ -76,6 +82,23 @@ class Intake:
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
             self.inbounds[me] = Inbound(me, config, None, keep=False, own=True)
+
+    def kinds(self) -> tuple[int, ...]:
+        return (FRAGMENT, COVERED)
+
+    def install(self, view: View, now_ns: i64) -> None:  # noqa: ARG002
+        self.view = view
+        self.others = view.others(self._me)
+        self._order.install(view)
+        for inbound in self._stalled.values():
+            self._note_waiting(inbound)
+
+    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:  # noqa: ARG002
+        if isinstance(frame, Fragment):
+            self._on_fragment(frame, now_ns)
+        else:
+            assert isinstance(frame, Covered)
+            self._on_covered(frame, now_ns)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -102,23 +125,22 @@ class Intake:
 
     def _accept_run(self, inbound: Inbound, messages: list[Message], at: i64) -> i64:
         """Accept what continues the stream from `at` on, while there is room; says how many."""
-        first = at
+        source = inbound.source
+        end = at
         count: i64 = len(messages)
-        while at < count:
-            message = messages[at]
-            if (
-                message.seq != inbound.next
-                or message.source is not inbound.source
-                or not self._accept(message, inbound.keep)
-            ):
-                break
-            inbound.next += 1
-            at += 1
-            self._voting.count_bytes(len(message.body))
-        if at > first:
-            inbound.came(at - first)
+        seq = inbound.next
+        size_bytes: i64 = 0
+        while end < count and messages[end].seq == seq and messages[end].source is source:
+            seq += 1
+            size_bytes += len(messages[end].body)
+            end += 1
+        run = self._accept(messages, at, end, inbound.keep) if end > at else 0
+        if run > 0:
+            inbound.next += run
+            self._detection.count_bytes(size_bytes)
+            inbound.came(run)
             inbound.advanced()
-        return at - first
+        return run
 
     def _add_run(self, inbound: Inbound, messages: list[Message], at: i64, now_ns: i64) -> i64:
         """Keep messages in a row that cannot be handed on yet; says where they end."""
@@ -153,12 +175,12 @@ class Intake:
             seq = inbound.next
             cover = inbound.pass_covered()
             if cover is not None:
-                self._delivery.pass_over(inbound.source, seq)
+                self._order.pass_over(inbound.source, seq)
                 if self._observer is not None:
                     self._observer.progress("skip", inbound.source, int(seq), cover[0], cover[1])
                 continue
             message = inbound.head()
-            if message is None or not self._accept(message, inbound.keep):
+            if message is None or self._accept([message], 0, 1, inbound.keep) == 0:
                 break
             inbound.next += 1
         if inbound.next != before:
@@ -169,23 +191,22 @@ class Intake:
             self._stalled.pop(inbound.source, None)
             return
         self._stalled[inbound.source] = inbound
+        self._note_waiting(inbound)
         if len(inbound.holes) > 0 and inbound.head() is None:
             self.want(inbound, now_ns)
+
+    def _note_waiting(self, inbound: Inbound) -> None:
+        """Of a life that is over, what waits for room counts: others may not have it."""
+        if self.view.is_over(inbound.source) and inbound.head() is not None:
+            self._detection.knows(inbound.source, inbound.in_order())
 
     def want(self, inbound: Inbound, now_ns: i64) -> None:
         """Ask soon for what is missing, as far as whoever is asked can take it."""
         repair = self._repair(inbound)
-        source, others = inbound.source, self._voting.others
-        most = self._asking.size(source, self.alive(source), others)
+        source = inbound.source
+        most = self._asking.size(source, self.view.holds(source), self.others)
         if len(repair) < most:
             repair.want(inbound.holes, inbound.end, inbound.run, most, now_ns)
-
-    def alive(self, source: Source) -> bool:
-        """Whether the sender is in that life still, as far as is known."""
-        sender = int(source.sender)
-        # Somebody who was never heard itself, but only heard of, is taken to be in that life.
-        life = self._incarnations.get(sender, source.incarnation)
-        return sender in self._voting.others and life == source.incarnation
 
     def _waits_for_former(self, inbound: Inbound, now_ns: i64) -> bool:
         """Whether messages of a former life of the same sender are here and still lack room: what
@@ -201,32 +222,31 @@ class Intake:
             former = former.former
         return False
 
-    def _accept(self, message: Message, keep: bool) -> bool:
-        """Queue a message for delivery and, in S-RM, keep it for others; both or neither."""
-        if keep and not self._retained.room_for(message.source, len(message.body)):
-            return False
-        verdict = self._delivery.insert(message)
-        if verdict is _FULL:
-            return False
-        if self._observer is not None:
-            self._observer.message("receive", message, "", None)
-            for purged in self._delivery.drain_purged():
-                self._tell_purged(purged)
+    def _accept(self, messages: list[Message], at: i64, end: i64, keep: bool) -> i64:
+        """Let messages of one source, in a row, wait for the application and, in S-RM, keep them
+        for others; both or neither. Says how many, from the first on.
+        """
         if keep:
-            stored = self._retained.insert(message)
-            assert stored is not _FULL, "there was room for it"
+            end = at + self._retained.room_for_run(messages, at, end)
+        count = self._order.admit(messages, at, end)
+        if keep:
+            end = at + count
+            while at < end:
+                stored = self._retained.insert(messages[at])
+                assert stored is not _FULL, "there was room for it"
+                at += 1
             if self._retained.recorded:
                 self.note_retained_purges()
-        return True
+        return count
 
     def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
         repair = self.repairs.get(inbound.source)
         if repair is not None:
             self._answered(repair.passed(inbound.next), now_ns)
         if inbound.source != self._me:
-            self._voting.has(inbound.source, seq, now_ns)
+            self._detection.has(inbound.source, seq, now_ns)
 
-    def on_fragment(self, fragment: Fragment, now_ns: i64) -> None:
+    def _on_fragment(self, fragment: Fragment, now_ns: i64) -> None:
         """A part of a message that is larger than a datagram."""
         inbound = self._inbound(fragment.source)
         if inbound is None or inbound.has(fragment.seq):
@@ -238,7 +258,7 @@ class Intake:
         else:
             self._hand_on(inbound, now_ns)
 
-    def on_covered(self, covered: Covered, now_ns: i64) -> None:
+    def _on_covered(self, covered: Covered, now_ns: i64) -> None:
         """Somebody who has purged messages says what covers them."""
         inbound = self._inbound(covered.source)
         if inbound is None:
@@ -259,95 +279,105 @@ class Intake:
     # -- the application ---------------------------------------------------------------------------
 
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
-        """The application takes what waits for it, oldest first; this is delivery."""
-        taken = self._delivery.take_many(messages_max)
-        self._tell_skipped(taken)
-        if self._observer is not None:
-            for message in taken:
-                self._observer.message("deliver", message, "", None)
-        if taken and self._stalled:
-            self._hand_on_all(now_ns)
+        """The application takes what waits for it, in its order."""
+        taken = self._order.take(messages_max)
+        if taken:
+            self._has_room(now_ns)
         return taken
 
     def take_one(self, now_ns: i64) -> Message | None:
         """The same for one message, if there is one."""
-        message = self._delivery.take()
-        if message is None:
-            return None
-        if self._in_place:
-            newest_skipped(message)
-        else:
-            inbound = self.inbounds[message.source]
-            if message.seq > inbound.taken + 1:
-                message.skipped = range(inbound.taken + 1, message.seq)
-            inbound.taken = message.seq
-        if self._observer is not None:
-            self._observer.message("deliver", message, "", None)
-        if self._stalled:
-            self._hand_on_all(now_ns)
+        message = self._order.take_one()
+        if message is not None:
+            self._has_room(now_ns)
         return message
 
     def room_for_own(self, size_bytes: i64) -> bool:
         """Whether one more of this member's own messages could wait for its application."""
         return self.inbounds[self._me].room_for(size_bytes)
 
-    def _hand_on_all(self, now_ns: i64) -> None:
+    def _has_room(self, now_ns: i64) -> None:
         """There is room again for whoever waits for it."""
-        for inbound in list(self._stalled.values()):
-            self._hand_on(inbound, now_ns)
-
-    def _tell_skipped(self, taken: list[Message]) -> None:
-        """Each message says which ones the application did not get; see `Message.skipped`."""
-        if self._in_place:
-            for message in taken:
-                newest_skipped(message)
-            return
-        # Messages come in runs of one source, so the stream of the last one is often right.
-        inbound: Inbound | None = None
-        for message in taken:
-            if inbound is None or message.source is not inbound.source:
-                inbound = self.inbounds[message.source]
-            if message.seq > inbound.taken + 1:
-                message.skipped = range(inbound.taken + 1, message.seq)
-            inbound.taken = message.seq
+        if self._stalled:
+            for inbound in list(self._stalled.values()):
+                self._hand_on(inbound, now_ns)
+        if len(self._endings) > 0:
+            self._endings.forget(self.inbounds)
 
     # -- what is agreed ----------------------------------------------------------------------------
 
-    def agreed(self, grown: list[Source], safety: bool, now_ns: i64) -> None:
-        """More is stable, or safe: release it, or purge what it covers."""
-        for source in grown:
-            agreed = self._voting.agreed(source, safety)
-            if self._observer is not None:
-                event = "safe" if safety else "stable"
-                self._observer.progress(event, source, int(agreed), None, 0)
-            inbound = self.inbounds.get(source)
-            if self._guard is not None and self._guard.advance(source, agreed):
-                self._retained.covers_released(source)
-                self.note_retained_purges()
-                if inbound is not None:
-                    inbound.covers_released()
-                    self._note_early_purges(inbound)
-            if not safety:
-                self._retained.release(source, agreed)
-                self._answers.stable(source, agreed)
-            if inbound is not None:
-                # Room in the window of this source, or something to pass over: go on.
-                self._hand_on(inbound, now_ns)
+    def agreed(self, agreed: Agreed, now_ns: i64) -> None:
+        """Do what follows from what detection has found."""
+        for source in agreed.joined:
+            self._join(source, now_ns)
+        for heard in agreed.heard:
+            self.heard_of(heard.source, heard.newest, now_ns)
+            if heard.source in self.repairs:
+                self._asking.has(heard.teller, heard.source, heard.has)
+        for source in agreed.stable:
+            self._on_stable(source, now_ns)
+        for source in agreed.safe:
+            self._on_safe(source, now_ns)
+        for source in agreed.ended:
+            self._on_ended(source, now_ns)
+        for source in agreed.missed:
+            # Nothing of it was kept for this member: all was stable before it had a vote.
+            self._tell_progress("join", source, ENDED)
 
-    def join(self, page: int) -> None:
-        """A restarted member begins every stream of a page at the stable point."""
-        stability, safety = self._voting.stability, self._voting.safety
-        for source in stability.sources(page):
-            inbound = self._inbound(source)
-            agreed = stability.agreed(source)
-            if inbound is None or source == self._me:
-                continue
-            if agreed >= inbound.next:
-                inbound.jump(agreed + 1)
-                stability.has(source, agreed)
-                safety.has(source, agreed)
-            if self._observer is not None:
-                self._observer.progress("join", source, int(inbound.next), None, 0)
+    def _on_stable(self, source: Source, now_ns: i64) -> None:
+        """All members have more of a source: release it."""
+        stable = self._detection.stable(source)
+        self._tell_progress("stable", source, stable)
+        inbound = self.inbounds.get(source)
+        self._safe_up_to(source, stable, inbound)
+        self._retained.release(source, stable)
+        self._answers.stable(source, stable)
+        if inbound is not None:
+            # Room in the window of this source, or something to pass over: go on.
+            self._hand_on(inbound, now_ns)
+
+    def _on_safe(self, source: Source, now_ns: i64) -> None:
+        """More of a source survives crashes: purge what it covers."""
+        safe = self._detection.safe(source)
+        self._tell_progress("safe", source, safe)
+        inbound = self.inbounds.get(source)
+        self._safe_up_to(source, safe, inbound)
+        if inbound is not None:
+            self._hand_on(inbound, now_ns)
+
+    def _safe_up_to(self, source: Source, safe: i64, inbound: Inbound | None) -> None:
+        if self._guard is not None and self._guard.advance(source, safe):
+            self._retained.covers_released(source)
+            self.note_retained_purges()
+            if inbound is not None:
+                inbound.covers_released()
+                self._note_early_purges(inbound)
+
+    def _join(self, source: Source, now_ns: i64) -> None:
+        """A member that came back begins a stream at the stable point."""
+        inbound = self._inbound(source)
+        if inbound is None or source == self._me:
+            return
+        stable = self._detection.stable(source)
+        if stable >= inbound.next:
+            inbound.jump(stable + 1)
+            self._order.begin(source, stable + 1)
+            self._detection.has(source, stable, now_ns)
+        self._tell_progress("join", source, inbound.next)
+
+    def _on_ended(self, source: Source, now_ns: i64) -> None:
+        """All have what anybody has of a source: keep nothing of it for others, ask for nothing."""
+        inbound = self.inbounds.get(source)
+        if inbound is not None:
+            last = inbound.next - 1
+            if self._config.group_reliable and last > 0:
+                self._tell_progress("stable", source, last)
+            inbound.give_up()
+            self._hand_on(inbound, now_ns)
+        self.repairs.pop(source, None)
+        self._fragments.forget(source)
+        self._endings.end(source, inbound)
+        self._endings.forget(self.inbounds)
 
     # -- small parts -------------------------------------------------------------------------------
 
@@ -356,27 +386,14 @@ class Intake:
         inbound = self.inbounds.get(source)
         if inbound is not None:
             return inbound
-        at = self._index.get(int(source.sender))
-        if at is None or self._gate.closed(page_of(at)):
+        # Own messages that come back are not delivered here.
+        if source == self._me or not self._detection.follows(source):
             return None
-        if source == self._me:
-            # Own messages that come back and are not delivered here.
-            return None
+        source = self._sources.intern(source)
         inbound = Inbound(source, self._config, self._guard, self._config.group_reliable)
-        self._note_lives(inbound)
+        link_lives(self.inbounds, inbound)
         self.inbounds[source] = inbound
         return inbound
-
-    def _note_lives(self, inbound: Inbound) -> None:
-        """A stream is new: its sender may have had others, in lives before this one or after it."""
-        source = inbound.source
-        lives = sorted([life for life in self.inbounds if life.sender == source.sender])
-        for life in lives:
-            if life < source:
-                inbound.former = self.inbounds[life]
-            else:
-                self.inbounds[life].former = inbound
-                break
 
     def _repair(self, inbound: Inbound) -> Repair:
         repair = self.repairs.get(inbound.source)
@@ -392,13 +409,14 @@ class Intake:
             assert cover is not None, "only covered messages leave"
             message = purged.message
             self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
-            self._tell_purged(purged)
+            if self._observer is not None:
+                self._observer.message("purge", message, purged.place, cover)
 
     def _note_early_purges(self, inbound: Inbound) -> None:
         for message, cover in inbound.purged:
             self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
         inbound.purged.clear()
 
-    def _tell_purged(self, purged: Purged) -> None:
+    def _tell_progress(self, event: str, source: Source, seq: i64) -> None:
         if self._observer is not None:
-            self._observer.message("purge", purged.message, purged.place, purged.cover)
+            self._observer.progress(event, source, int(seq), None, 0)

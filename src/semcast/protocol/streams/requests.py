@@ -8,23 +8,26 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
+from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
+from semcast.protocol.part import Part
 from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.stability.detection import Detection
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import NOBODY, Asking
 from semcast.protocol.streams.intake import Intake
 from semcast.protocol.streams.repair import Repair
 from semcast.protocol.streams.sender import Sender
-from semcast.protocol.voting import Voting
-from semcast.wire.families.repair import Covered, Nak
+from semcast.wire.families.repair import NAK, Covered, Nak
+from semcast.wire.frames import ControlFrame
 
 
 @final
-class Requests:
+class Requests(Part):
     """What one member asks for and answers."""
 
     def __init__(
@@ -34,8 +37,8 @@ class Requests:
         retained: PurgingBuffer,
         answers: Answers,
         asking: Asking,
-        streams: Intake,
-        voting: Voting,
+        intake: Intake,
+        detection: Detection,
         outbox: Outbox,
         observer: Observer | None,
         figures: Figures,
@@ -46,15 +49,26 @@ class Requests:
         self._retained: Final = retained
         self._answers: Final = answers
         self._asking: Final = asking
-        self._streams: Final = streams
-        self._voting: Final = voting
+        self._intake: Final = intake
+        self._detection: Final = detection
         self._outbox: Final = outbox
         self._observer: Final = observer
         self._figures: Final = figures
 
-    def next_deadline_ns(self, soonest_ns: i64) -> i64:
-        """When there is something to ask for, if that is before `soonest_ns`."""
-        for repair in self._streams.repairs.values():
+    def kinds(self) -> tuple[int, ...]:
+        return (NAK,)
+
+    def install(self, view: View, now_ns: i64) -> None:
+        """Whom to ask is for the intake and `asking` to know."""
+
+    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+        assert isinstance(frame, Nak)
+        self._on_nak(frame, teller, now_ns)
+
+    def next_deadline_ns(self) -> i64:
+        """When there is something to ask for."""
+        soonest_ns: i64 = SEQ_MAX
+        for repair in self._intake.repairs.values():
             due = repair.next_deadline_ns()
             if due >= 0 and due < soonest_ns:
                 soonest_ns = due
@@ -62,14 +76,15 @@ class Requests:
 
     def on_timer(self, now_ns: i64) -> None:
         """Ask for what is due."""
-        for source, repair in self._streams.repairs.items():
+        for source, repair in self._intake.repairs.items():
             due = repair.next_deadline_ns()
             if due >= 0 and due <= now_ns:
                 self._ask(source, repair, now_ns)
 
     def _ask(self, source: Source, repair: Repair, now_ns: i64) -> None:
-        inbound = self._streams.inbounds[source]
-        alive, others = self._streams.alive(source), self._voting.others
+        inbound = self._intake.inbounds[source]
+        view, others = self._intake.view, self._intake.others
+        alive = view.holds(source)
         due = repair.due(now_ns)
         for want in due:
             if want.tries > 0:
@@ -93,7 +108,7 @@ class Requests:
             if self._observer is not None:
                 self._tell_asked(source, ranges)
         if asked:
-            self._streams.want(inbound, now_ns)
+            self._intake.want(inbound, now_ns)
 
     def _tell_asked(self, source: Source, ranges: list[tuple[int, int]]) -> None:
         assert self._observer is not None
@@ -101,10 +116,10 @@ class Requests:
             for seq in range(first, last + 1):
                 self._observer.progress("nak", source, seq, None, 0)
 
-    def on_nak(self, nak: Nak, asker: Source, now_ns: i64) -> None:
+    def _on_nak(self, nak: Nak, asker: Source, now_ns: i64) -> None:
         """Somebody asks; if not me, then what it asks for is on its way to me too."""
         if nak.target != self._me.sender:
-            repair = self._streams.repairs.get(nak.source)
+            repair = self._intake.repairs.get(nak.source)
             if repair is not None:
                 rto_ns = self._asking.rto_ns(int(nak.target))
                 for first, last in nak.ranges:
@@ -131,7 +146,7 @@ class Requests:
         now_ns: i64,
     ) -> None:
         """Send it again, or say what covers it; if neither is known, somebody else may."""
-        inbound = self._streams.inbounds.get(source)
+        inbound = self._intake.inbounds.get(source)
         message = self._retained.get(source, seq)
         if message is None and inbound is not None:
             # What waits here for an earlier one may be what others wait for: when a sender has
@@ -150,7 +165,7 @@ class Requests:
             if source == self._me
             else (inbound is not None and seq < inbound.next)
         )
-        if (cover is None and not dealt_with) or seq <= self._voting.agreed(source, False):
+        if (cover is None and not dealt_with) or seq <= self._detection.stable(source):
             return
         # It was here and is not stable, so it was purged: it is covered.
         # A cover that was forgotten is told as the message itself: covered, by what is not known.

@@ -41,7 +41,7 @@ class Sender:
         # The number of the last message multicast, and of the last one packed (or passed over).
         self.seq: i64 = 0
         self.packed: i64 = 0
-        # Messages that were purged before they were sent; whoever sends takes note and clears it.
+        # Messages that were purged before they were sent.
         self.passed_over: list[int] = []
 
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
@@ -134,6 +134,11 @@ class Sender:
         if len(self._writer) > 0:
             out.append(self._writer.take())
         return out
+
+    def take_passed_over(self) -> list[int]:
+        """Messages that were purged before they were sent, since the last time."""
+        passed, self.passed_over = self.passed_over, []
+        return passed
 
     def _pack_fragments(self, message: Message, out: list[bytes]) -> None:
         for fragment in fragments_of(message, self._limits):

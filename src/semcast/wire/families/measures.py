@@ -1,8 +1,8 @@
 """Measures: round-trip times between members, and the tree that comes of them.
 
     0x08 ECHO       token i64
-    0x09 TIMES      first u16 · then time_us u32*
-    0x0a TREE       number i64 · maker u16 · parents u8 each · ring u8 each, as many
+    0x09 TIMES      view i64 · first u16 · then time_us u32*
+    0x0a TREE       view i64 · number i64 · maker u16 · parents u8 each · ring u8 each, as many
 
 An ECHO has flag ANSWER when it is one: it has the token of what it answers. In a TREE the root
 hangs on itself, and the ring begins there.
@@ -27,11 +27,11 @@ TREE: Final = 0x0A
 # Flag of ECHO frames.
 ANSWER: Final = 0x01
 TIME_US_MAX: Final = 0xFFFF_FFFF
-TREE_HEAD_BYTES: Final = 10
+TREE_HEAD_BYTES: Final = 18
 # A member of a tree is one byte.
 TREE_MEMBERS_MAX: Final = 256
 _TOKEN_BYTES: Final = 8
-_TIMES_HEAD_BYTES: Final = 2
+_TIMES_HEAD_BYTES: Final = 10
 _TIME_BYTES: Final = 4
 
 
@@ -73,22 +73,29 @@ class Echo(ControlFrame):
 class Times(ControlFrame):
     """Round-trip times that the sender measured, to some members in a row."""
 
-    # The index of the first of them.
+    # The view whose positions are meant, by its digest.
+    view: i64
+    # The position of the first of them.
     first: i64
     # 0 where nothing was measured yet.
     times_us: list[int]
 
-    def __init__(self, first: i64, times_us: list[int]) -> None:
+    def __init__(self, view: i64, first: i64, times_us: list[int]) -> None:
+        self.view = view
         self.first = first
         self.times_us = times_us
 
     def frame_kind(self) -> i64:
         return TIMES
 
+    def view_digest(self) -> i64:
+        return self.view
+
     def size_bytes(self) -> i64:
         return _TIMES_HEAD_BYTES + _TIME_BYTES * len(self.times_us)
 
     def write(self, out: BytesWriter) -> None:
+        write_i64_le(out, self.view)
         write_u16(out, self.first)
         for time_us in self.times_us:
             write_u32(out, time_us)
@@ -99,7 +106,8 @@ class Times(ControlFrame):
         if body.size() < _TIMES_HEAD_BYTES:
             raise RemoteProtocolError(f"TIMES frame has {body.size()} bytes left for its head")
         rows = body.rows(body.at + _TIMES_HEAD_BYTES, _TIME_BYTES, "TIMES")
-        return Times(body.u16(body.at), [int(body.u32(row)) for row in rows])
+        times_us = [int(body.u32(row)) for row in rows]
+        return Times(body.count(body.at), body.u16(body.at + 8), times_us)
 
 
 @final
@@ -110,15 +118,18 @@ class Tree(ControlFrame):
     See `protocol/stability/rounds/measuring.py`.
     """
 
-    # The larger number is the newer tree; `maker` is the index of who made it.
+    # The view whose positions are meant, by its digest.
+    view: i64
+    # The larger number is the newer tree; `maker` is the position of who made it.
     number: i64
     maker: i64
-    # One byte for each member: the index of its parent, its own for the root.
+    # One byte for each member: the position of its parent, its own for the root.
     parents: bytes
-    # The indices of all members in their order around the ring, from the root on.
+    # The positions of all members in their order around the ring, from the root on.
     ring: bytes
 
-    def __init__(self, number: i64, maker: i64, parents: bytes, ring: bytes) -> None:
+    def __init__(self, view: i64, number: i64, maker: i64, parents: bytes, ring: bytes) -> None:
+        self.view = view
         self.number = number
         self.maker = maker
         self.parents = parents
@@ -127,10 +138,14 @@ class Tree(ControlFrame):
     def frame_kind(self) -> i64:
         return TREE
 
+    def view_digest(self) -> i64:
+        return self.view
+
     def size_bytes(self) -> i64:
         return TREE_HEAD_BYTES + len(self.parents) + len(self.ring)
 
     def write(self, out: BytesWriter) -> None:
+        write_i64_le(out, self.view)
         write_i64_le(out, self.number)
         write_u16(out, self.maker)
         out.write(self.parents)
@@ -144,15 +159,15 @@ class Tree(ControlFrame):
         members = (size - TREE_HEAD_BYTES) // 2
         if size % 2 or members < 1 or members > TREE_MEMBERS_MAX:
             raise RemoteProtocolError(f"TREE frame of {size} bytes")
-        number = body.seq(at)
-        maker = body.u16(at + 8)
+        view, number = body.count(at), body.seq(at + 8)
+        maker = body.u16(at + 16)
         middle = at + TREE_HEAD_BYTES + members
         parents = body.bytes_of(at + TREE_HEAD_BYTES, middle)
         ring = body.bytes_of(middle, body.end)
         fault = tree_fault(parents, ring)
         if fault or maker >= members:
             raise RemoteProtocolError(fault or f"tree of {members} members made by member {maker}")
-        return Tree(number, maker, parents, ring)
+        return Tree(view, number, maker, parents, ring)
 
 
 MeasureFrame: TypeAlias = Echo | Times | Tree

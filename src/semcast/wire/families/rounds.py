@@ -1,7 +1,8 @@
 """Rounds of stability detection that go along a tree or a ring.
 
-    0x07 ROUND      kind u8 · unnamed u8 · page u16 · target i64 · epoch i64 · round i64 ·
-                    root u32 · count u32 · then (source, value i64, newest i64)*
+    0x07 ROUND      view i64 · number u32 · kind u8 · unnamed u8 · page u16 · target i64 ·
+                    epoch i64 · round i64 · root u32 · count u32 ·
+                    then (source, value i64, newest i64)*
 
 A ROUND has flag OF_SAFETY when f+1 votes are counted and not all.
 """
@@ -15,23 +16,22 @@ from mypy_extensions import i64
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, Source
 from semcast.wire.body import Body, FrameType
-from semcast.wire.fields import write_source, write_u32
+from semcast.wire.fields import VIEW_BYTES, write_source, write_u32, write_view
 from semcast.wire.frames import ControlFrame
 
 ROUND: Final = 0x07
 
 # Flag of ROUND frames.
 OF_SAFETY: Final = 0x01
-# Kinds of ROUND frames; the last says that the sender is in another life, whose number is `round`.
-ROUND_KINDS: Final = 5
-REBORN: Final = 5
+# How many kinds of ROUND frames there are; see `protocol/stability/rounds/told.py`.
+ROUND_KINDS: Final = 4
 # What a ROUND frame says of sources that it does not name: nothing, that the voters have none of
 # it, that they have what is agreed, or that they abstain.
 SAYS_NOTHING: Final = 0
 HAVE_NONE: Final = 1
 HAVE_AGREED: Final = 2
 ABSTAIN: Final = 3
-_HEAD_BYTES: Final = 36
+_HEAD_BYTES: Final = 48
 _ROW_BYTES: Final = 32
 
 
@@ -40,6 +40,9 @@ _ROW_BYTES: Final = 32
 class Round(ControlFrame):
     """A message of a round of stability detection; see `protocol/stability/rounds/tracker.py`."""
 
+    # The view that it speaks of: its digest, and its number.
+    view: i64
+    number: i64
     # Whether it counts to f+1 votes instead of all (SRM §5.3).
     safety: bool
     kind: i64
@@ -49,9 +52,10 @@ class Round(ControlFrame):
     page: i64
     # The sender id of the one member that it is for, or -1: everybody.
     target: i64
+    # Names the view, and the tree or ring that is meant.
     epoch: i64
     round: i64
-    # The index of the member that began the round.
+    # The position of the member that began the round.
     root: i64
     count: i64
     # (source, its value, the newest of it that anybody spoke of)
@@ -59,6 +63,8 @@ class Round(ControlFrame):
 
     def __init__(
         self,
+        view: i64,
+        number: i64,
         safety: bool,
         kind: i64,
         unnamed: i64,
@@ -70,6 +76,8 @@ class Round(ControlFrame):
         count: i64,
         rows: list[tuple[Source, int, int]],
     ) -> None:
+        self.view = view
+        self.number = number
         self.safety = safety
         self.kind = kind
         self.unnamed = unnamed
@@ -87,10 +95,17 @@ class Round(ControlFrame):
     def flags(self) -> i64:
         return OF_SAFETY if self.safety else 0
 
+    def view_digest(self) -> i64:
+        return self.view
+
+    def view_number(self) -> i64:
+        return self.number
+
     def size_bytes(self) -> i64:
         return _HEAD_BYTES + _ROW_BYTES * len(self.rows)
 
     def write(self, out: BytesWriter) -> None:
+        write_view(out, self.view, self.number)
         write_u32(out, self.kind | (self.unnamed << 8) | (self.page << 16))
         write_i64_le(out, self.target)
         write_i64_le(out, self.epoch)
@@ -108,6 +123,9 @@ class Round(ControlFrame):
         at = body.at
         if body.size() < _HEAD_BYTES:
             raise RemoteProtocolError(f"round has {body.size()} bytes left for its head")
+        view, number = body.count(at), body.u32(at + 8)
+        rows_at = at + _HEAD_BYTES
+        at += VIEW_BYTES
         head = body.u32(at)
         kind, unnamed = head & 0xFF, (head >> 8) & 0xFF
         if kind < 1 or kind > ROUND_KINDS or unnamed > ABSTAIN:
@@ -117,9 +135,11 @@ class Round(ControlFrame):
             raise RemoteProtocolError(f"round told to member {target}")
         rows = [
             (body.source(row), int(body.count(row + 16)), int(body.count(row + 24)))
-            for row in body.rows(at + _HEAD_BYTES, _ROW_BYTES, "ROUND")
+            for row in body.rows(rows_at, _ROW_BYTES, "ROUND")
         ]
         return Round(
+            view,
+            number,
             body.flags & OF_SAFETY != 0,
             kind,
             unnamed,

@@ -1,6 +1,6 @@
 """Votes that are gossiped: how far the members of a round got with every source.
 
-    0x05 STABILITY  round i64 · voters: length u16, then that many bytes ·
+    0x05 STABILITY  view i64 · number u32 · round i64 · voters: length u16, then that many bytes ·
                     then (source, agreed i64, lowest i64, newest i64)*
     0x06 SAFETY     likewise
 
@@ -14,9 +14,9 @@ from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
 from semcast.errors import RemoteProtocolError
-from semcast.ids import SEQ_MAX, Source
+from semcast.ids import Source
 from semcast.wire.body import Body, FrameType
-from semcast.wire.fields import write_source, write_u16
+from semcast.wire.fields import VIEW_BYTES, write_source, write_u16, write_view
 from semcast.wire.frames import ControlFrame
 
 STABILITY: Final = 0x05
@@ -24,7 +24,7 @@ SAFETY: Final = 0x06
 
 # Flag of STABILITY frames.
 WAITS: Final = 0x01
-_HEAD_BYTES: Final = 10
+_HEAD_BYTES: Final = 22
 _ROW_BYTES: Final = 40
 
 
@@ -53,10 +53,13 @@ class Progress:
 class Vector(ControlFrame):
     """A round of stability or safety detection, as gossiped."""
 
+    # The view that it speaks of: its digest, and its number.
+    view: i64
+    number: i64
     # Whether it counts to f+1 votes instead of all (SRM §5.3).
     safety: bool
     round: i64
-    # Bit i: member i has voted in this round.
+    # Bit i: the member at position i of the view has voted in this round.
     voters: int
     rows: list[Progress]
     # Whether whoever tells has no room to send until it gets votes.
@@ -64,12 +67,16 @@ class Vector(ControlFrame):
 
     def __init__(
         self,
+        view: i64,
+        number: i64,
         safety: bool,
         round: i64,  # noqa: A002
         voters: int,
         rows: list[Progress],
         waits: bool = False,
     ) -> None:
+        self.view = view
+        self.number = number
         self.safety = safety
         self.waits = waits
         self.round = round
@@ -83,11 +90,18 @@ class Vector(ControlFrame):
         assert not (self.waits and self.safety), "whoever waits, waits for stability"
         return WAITS if self.waits else 0
 
+    def view_digest(self) -> i64:
+        return self.view
+
+    def view_number(self) -> i64:
+        return self.number
+
     def size_bytes(self) -> i64:
         return _HEAD_BYTES + _bytes_of(self.voters) + _ROW_BYTES * len(self.rows)
 
     def write(self, out: BytesWriter) -> None:
         voters_len = _bytes_of(self.voters)
+        write_view(out, self.view, self.number)
         write_i64_le(out, self.round)
         write_u16(out, voters_len)
         out.write(self.voters.to_bytes(voters_len, "little"))
@@ -103,10 +117,8 @@ class Vector(ControlFrame):
         at = body.at
         if body.size() < _HEAD_BYTES:
             raise RemoteProtocolError(f"vector has {body.size()} bytes left for its head")
-        round_number = body.number(at)
-        if round_number < 0 or round_number > SEQ_MAX:
-            raise RemoteProtocolError(f"vector of round {round_number}")
-        voters_len = body.u16(at + 8)
+        round_number = body.count(at + VIEW_BYTES)
+        voters_len = body.u16(at + VIEW_BYTES + 8)
         rows_at = at + _HEAD_BYTES + voters_len
         if rows_at > body.end:
             raise RemoteProtocolError(
@@ -119,7 +131,15 @@ class Vector(ControlFrame):
             )
             for row in body.rows(rows_at, _ROW_BYTES, "vector")
         ]
-        return Vector(body.kind == SAFETY, round_number, voters, rows, body.flags & WAITS != 0)
+        return Vector(
+            body.count(at),
+            body.u32(at + 8),
+            body.kind == SAFETY,
+            round_number,
+            voters,
+            rows,
+            body.flags & WAITS != 0,
+        )
 
 
 def _bytes_of(voters: int) -> i64:

@@ -2,13 +2,21 @@
 
 Each round collects, per source, the lowest seq that its voters have, and who has voted. When
 enough have voted, that lowest is *agreed*, and the next round begins with the member's own vote.
-Vectors of an older round only tell what is agreed; those of a newer one are joined.
+Vectors of an older round only tell what is agreed; those of a newer one are joined. All of this is
+within one view, whose rounds count from 1: vectors of other views do not come here.
 
 With the votes of all members this is stability detection. With f+1 it is safety detection: a round
 ends as soon as any f+1 members met in it, so that one slow member does not hold it up.
 
 Sources are dealt into pages of a few senders each, every page with rounds of its own, so that a
 vector always fits a datagram and is never merged by halves.
+
+Somebody who came back without memory votes for nothing at first, of each source that it hears of.
+So nothing more is agreed on before it has a vote; and when such a round is over, all others have
+told in it what was agreed before. The most of that is where it begins (INV-JOIN).
+
+A source whose life is over has ended when all have what anybody has of it. Nobody can come to have
+more: members of this view take nothing from a life that is over but from each other.
 """
 
 from typing import Final, final
@@ -16,25 +24,24 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Source
-from semcast.protocol.config import LIVES_MAX
-from semcast.protocol.stability.tracker import StabilityTracker
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import (
+    ABSTENTIONS,
+    ABSTENTIONS_AFTER_END,
+    ENDED,
+    Followed,
+)
 from semcast.wire.families.votes import Progress, Vector
 
-SENDERS_PER_PAGE: Final = 4
-# A sender that restarts again and again may have a few lives in a vector.
-_ROWS_MAX: Final = LIVES_MAX * SENDERS_PER_PAGE
-
-
-def page_of(index: int) -> int:
-    """The page of the member with this index."""
-    return index // SENDERS_PER_PAGE
+# Who votes in the round after the next has heard of what came of this one.
+_TOLD_ROUNDS: Final = 2
 
 
 @final
 class _Row:
     """What is known of one source."""
 
-    def __init__(self) -> None:
+    def __init__(self, joined: bool) -> None:
         # INV-AGREED: enough members have, or have had covered, everything up to here; never falls.
         self.agreed: i64 = 0
         # INV-LOWEST: every voter of the current round has everything up to here.
@@ -42,32 +49,95 @@ class _Row:
         # What this member has, and the newest that it has heard of.
         self.own: i64 = 0
         self.newest: i64 = 0
+        # Whether this member has a vote on it; if not, in how many rounds it has abstained.
+        self.joined = joined
+        self.abstained = 0
+        self.waits = False
+        # Whether anybody else follows it.
+        self.heard = False
 
 
 @final
 class _Page:
     """The rounds of a few senders."""
 
-    def __init__(self, me: int) -> None:
+    def __init__(self) -> None:
         self.round: i64 = 1
-        self.voters = 1 << me
+        self.voters = 0
         self.rows: Final[dict[Source, _Row]] = {}
+        # By sender, up to which round others are told which of its lives have ended.
+        self.ended: Final[dict[int, int]] = {}
+        # Senders of which somebody spoke in this round, or may have, of a life that has ended: it
+        # may have left out a later one (INV-IN-ORDER).
+        self.behind: Final[set[int]] = set()
 
 
 @final
-class GossipTracker(StabilityTracker):
+class GossipTracker:
     """Counts votes in rounds that spread by gossip."""
 
-    def __init__(self, members: list[int], me: int, safety: bool, votes: int) -> None:
-        """`me` is this member's index; `votes` are needed, or 0 for those of all members."""
-        self._index: Final = {sender: at for at, sender in enumerate(members)}
+    def __init__(
+        self, followed: Followed, me: Source, safety: bool, votes: int, joining: bool = False
+    ) -> None:
+        """`votes` are needed, or 0 for those of all members. `joining`: this member came back
+        without memory, and waits at first.
+        """
+        self._followed: Final = followed
         self._me: Final = me
         self._safety: Final = safety
         self._votes: Final = votes
-        self._alive = (1 << len(members)) - 1
+        self._joining: Final = joining
         self._pages: Final[dict[int, _Page]] = {}
+        self._bit = 0
+        self._alive = 0
+        # What has come of it; see `take_*`.
+        self._joined: list[Source] = []
+        self._ended: list[Source] = []
+        self._missed: list[Source] = []
+        self.install(followed.view)
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def install(self, view: View) -> None:
+        """Another view counts: rounds begin anew. What members have, they have still."""
+        self._bit = 1 << view.position(self._me.sender)
+        self._alive = view.present_bits
+        before = list(self._pages.values())
+        self._pages.clear()
+        for page in before:
+            for source, row in page.rows.items():
+                self._carry_over(view, source, row)
+            for sender in page.ended:
+                self._page_of_sender(sender).ended[sender] = 1 + _TOLD_ROUNDS
+        if self._joining:
+            # Meet all who are there, also if they never sent anything: so this member has a vote
+            # on them when they do.
+            for sender in view.present:
+                self._row(Source(sender, view.life(sender)))
+        for page in self._pages.values():
+            self._begin(page)
+
+    def _carry_over(self, view: View, source: Source, row: _Row) -> None:
+        if self._followed.has_ended(source):
+            self._ended.append(source)
+            return
+        if view.is_over(source):
+            # What counts from now on is what anybody has, not what its sender once spoke of.
+            row.newest = row.own
+        self._page(self._followed.page(source)).rows[source] = row
+
+    @property
+    def joining(self) -> bool:
+        """Whether this member came back, and has no vote yet on some source, or on any."""
+        if not self._joining:
+            return False
+        rows = [row for page in self._pages.values() for row in page.rows.values()]
+        return not rows or any(not row.joined for row in rows)
+
+    # -- what this member has ----------------------------------------------------------------------
 
     def has(self, source: Source, seq: i64) -> i64:
+        """We have everything of `source` up to `seq`, or covers of it. Says how much is new."""
         row = self._row(source)
         if row is None or seq <= row.own:
             return 0
@@ -77,25 +147,50 @@ class GossipTracker(StabilityTracker):
             row.newest = seq
         return more
 
-    def agreed(self, source: Source) -> i64:
+    def knows(self, source: Source, seq: i64) -> None:
+        """There is more of a source here, up to `seq`, which waits for room."""
         row = self._row(source)
+        if row is not None and seq > row.newest:
+            row.newest = seq
+
+    def agreed(self, source: Source) -> i64:
+        """Enough members have everything of `source` up to here."""
+        if self._followed.has_ended(source):
+            return ENDED
+        number = self._followed.page(source)
+        page = self._pages.get(number)
+        row = None if page is None else page.rows.get(source)
         return 0 if row is None else row.agreed
 
+    def follows(self, source: Source) -> bool:
+        """Whether votes on this source count, and this member has one."""
+        row = self._row(source)
+        return row is not None and row.joined
+
+    def sources(self) -> list[Source]:
+        """All sources that are followed."""
+        return [source for page in self._pages.values() for source in page.rows]
+
+    # -- what others tell --------------------------------------------------------------------------
+
     def on_vector(self, vector: Vector) -> list[Source]:
-        if not vector.rows:
+        """Somebody's votes, and those that it has merged. Says of which sources more is agreed."""
+        number = self._page_told(vector)
+        if number < 0:
             return []
-        at = self._index.get(int(vector.rows[0].source.sender))
-        if at is None:
-            return []
-        number = page_of(at)
         page = self._page(number)
         grown = self._learn(page, number, vector)
         if vector.round < page.round:
             return grown
         if vector.round > page.round:
             page.round = vector.round
+            # Round follows round only when everybody has voted, or abstained as I may have.
+            self._join(page)
             self._begin(page)
         page.voters |= vector.voters & self._alive
+        for row in vector.rows:
+            if self._followed.has_ended(row.source) and row.lowest != ENDED:
+                page.behind.add(int(row.source.sender))
         told = {row.source: row.lowest for row in vector.rows}
         for source, known in page.rows.items():
             # A voter that does not mention a source has nothing of it.
@@ -107,51 +202,92 @@ class GossipTracker(StabilityTracker):
         """Whether whoever told this vector has not heard this member's vote in that round, or what
         came of the round.
         """
-        if not vector.rows:
+        number = self._page_told(vector)
+        if number < 0:
             return False
-        at = self._index.get(int(vector.rows[0].source.sender))
-        if at is None:
-            return False
-        page = self._page(page_of(at))
-        return vector.round != page.round or not vector.voters >> self._me & 1
+        return vector.round != self._page(number).round or not vector.voters & self._bit
 
     def on_period(self) -> list[Source]:
-        # A member that is alone has all votes without ever hearing a vector.
-        return self._finish_all()
+        """A member that is alone has all votes without ever hearing a vector. Says as the above."""
+        grown: list[Source] = []
+        for number in sorted(self._pages):
+            self._finish(self._pages[number], grown)
+        return grown
+
+    def end(self, sources: list[Source]) -> None:
+        """These have ended, as the other tracker has found out."""
+        for source in sources:
+            page = self._pages.get(self._followed.page(source))
+            if page is not None:
+                page.rows.pop(source, None)
+
+    def take_joined(self) -> list[Source]:
+        """Sources to begin with, after what is agreed of each."""
+        joined, self._joined = self._joined, []
+        return joined
+
+    def take_ended(self) -> list[Source]:
+        """Sources that have ended."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def take_missed(self) -> list[Source]:
+        """Sources that have ended before this member, which came back, had a vote on them."""
+        missed, self._missed = self._missed, []
+        return missed
+
+    # -- what to tell ------------------------------------------------------------------------------
 
     def vectors(self) -> list[Vector]:
+        """The votes of this member, with those that it has merged."""
         found = []
         for number in sorted(self._pages):
             page = self._pages[number]
-            if page.voters == 1 << self._me:
+            if page.voters == self._bit:
                 # Nobody else has a part in this round here, so the vote may say what it would now.
                 self._begin(page)
-            rows = [
-                Progress(source, row.agreed, row.lowest, row.newest)
-                for source, row in page.rows.items()
-            ]
+            rows = self._rows_told(page)
             if rows:
-                found.append(Vector(self._safety, page.round, page.voters, rows))
+                view = self._followed.view
+                found.append(
+                    Vector(view.digest, view.number, self._safety, page.round, page.voters, rows)
+                )
         return found
 
-    def remove(self, member: i64) -> list[Source]:
-        self._alive &= ~(1 << int(member))
-        return self._finish_all()
+    def _rows_told(self, page: _Page) -> list[Progress]:
+        told = []
+        for sender, until in list(page.ended.items()):
+            if page.round > until:
+                del page.ended[sender]
+            else:
+                lowest = 0 if sender in page.behind else ENDED
+                told.append(Progress(self._followed.last_ended(sender), ENDED, lowest, 0))
+        for source in self._followed.first(page.rows, page.ended):
+            row = page.rows[source]
+            told.append(Progress(source, row.agreed, row.lowest, row.newest))
+        return told
 
-    def restore(self, member: i64) -> None:
-        self._alive |= 1 << int(member)
+    def all_agreed(self) -> bool:
+        """Whether there is nothing to tell that others may not know."""
         for page in self._pages.values():
-            page.voters &= ~(1 << int(member))
+            for source, row in page.rows.items():
+                if row.agreed < row.newest or not row.joined:
+                    return False
+                if self._followed.view.is_over(source):
+                    return False
+        return True
+
+    # -- leaving -----------------------------------------------------------------------------------
 
     def held(self, source: Source, seq: i64, excused: int) -> bool:
         """Whether all but the excused have everything of `source` up to `seq`, by their votes."""
+        if self.agreed(source) >= seq:
+            return True
         row = self._row(source)
         if row is None:
             return False
-        if row.agreed >= seq:
-            return True
-        at = self._index[int(source.sender)]
-        return self._met(self._page(page_of(at)), excused) and row.lowest >= seq
+        page = self._page(self._followed.page(source))
+        return self._met(page, excused) and row.lowest >= seq
 
     def renew(self, excused: int) -> None:
         """Begin another round wherever only the excused have not voted, and votes were too low.
@@ -160,7 +296,7 @@ class GossipTracker(StabilityTracker):
         would learn what the others have got since.
         """
         for page in self._pages.values():
-            if self._met(page, excused) and page.voters != 1 << self._me:
+            if self._met(page, excused) and page.voters != self._bit:
                 for row in page.rows.values():
                     if row.lowest < row.newest:
                         page.round += 1
@@ -170,45 +306,39 @@ class GossipTracker(StabilityTracker):
     def _met(self, page: _Page, excused: int) -> bool:
         return self._alive & ~excused & ~page.voters == 0
 
-    def _finish_all(self) -> list[Source]:
-        grown: list[Source] = []
-        for number in sorted(self._pages):
-            self._finish(self._pages[number], grown)
-        return grown
-
-    def sources(self, page: int) -> list[Source]:
-        found = self._pages.get(page)
-        return [] if found is None else list(found.rows)
-
-    def all_agreed(self) -> bool:
-        for page in self._pages.values():
-            for row in page.rows.values():
-                if row.agreed < row.newest:
-                    return False
-        return True
+    # -- rounds ------------------------------------------------------------------------------------
 
     def _learn(self, page: _Page, number: int, vector: Vector) -> list[Source]:
         grown: list[Source] = []
+        followed = self._followed
         for told in vector.rows:
-            at = self._index.get(int(told.source.sender))
-            if at is None or page_of(at) != number:
+            source = told.source
+            if followed.page(source) != number:
                 continue
-            row = page.rows.get(told.source)
+            if followed.has_ended(source):
+                if told.agreed != ENDED and not self._safety:
+                    page.ended[int(source.sender)] = int(page.round) + _TOLD_ROUNDS
+                continue
+            if told.agreed == ENDED:
+                if not self._safety:
+                    self._end(page, source)
+                continue
+            row = self._row(source)
             if row is None:
-                if len(page.rows) >= _ROWS_MAX:
-                    continue
-                row = _Row()
-                page.rows[told.source] = row
+                continue
+            row.heard = True
             row.newest = max(row.newest, told.newest)
             if told.agreed > row.agreed:
                 row.agreed = told.agreed
-                grown.append(told.source)
+                grown.append(source)
         return grown
 
     def _begin(self, page: _Page) -> None:
         """Vote in a new round."""
-        page.voters = 1 << self._me
+        page.voters = self._bit
+        page.behind.clear()
         for row in page.rows.values():
+            row.waits = not row.joined
             row.lowest = row.own
 
     def _finish(self, page: _Page, grown: list[Source]) -> None:
@@ -219,30 +349,75 @@ class GossipTracker(StabilityTracker):
                 return
         elif voters.bit_count() < self._votes:
             return
+        over: list[Source] = []
         for source, row in page.rows.items():
             if row.lowest > row.agreed:
                 row.agreed = row.lowest
                 if source not in grown:
                     grown.append(source)
+            if row.lowest >= row.newest and not self._safety:
+                over.append(source)
+        # Of each sender one at most: who spoke of that may have had no room for the next.
+        known = list(page.rows)
+        for source in sorted(over):
+            behind = int(source.sender) in page.behind
+            if not behind and self._followed.may_end(source, known):
+                self._end(page, source)
         page.round += 1
+        self._join(page)
         self._begin(page)
 
+    def _join(self, page: _Page) -> None:
+        """INV-JOIN: a round is over; begin with sources for which this member voted for nothing in
+        it, if nobody can have left them out.
+        """
+        if not self._joining:
+            return
+        first = self._followed.first(page.rows)
+        for source, row in page.rows.items():
+            if row.waits:
+                row.abstained += 1
+                ended = int(source.sender) in page.ended
+                enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
+                # What is over and nobody else speaks of has ended, as they will say.
+                lives = row.heard or not self._followed.view.is_over(source)
+                if row.abstained >= enough and lives and source in first:
+                    row.joined = True
+                    row.own = max(row.own, row.agreed)
+                    self._joined.append(source)
+
+    def _end(self, page: _Page, source: Source) -> None:
+        self._followed.end(source)
+        page.behind.add(int(source.sender))
+        page.ended[int(source.sender)] = int(page.round) + _TOLD_ROUNDS
+        for one in [one for one in page.rows if self._followed.has_ended(one)]:
+            if not page.rows[one].joined:
+                self._missed.append(one)
+            del page.rows[one]
+            self._ended.append(one)
+
+    # -- small parts -------------------------------------------------------------------------------
+
+    def _page_told(self, vector: Vector) -> int:
+        """Which page a vector speaks of, or -1."""
+        return self._followed.page(vector.rows[0].source) if vector.rows else -1
+
     def _row(self, source: Source) -> _Row | None:
-        at = self._index.get(int(source.sender))
-        if at is None:
+        number = self._followed.page(source)
+        if number < 0:
             return None
-        page = self._page(page_of(at))
+        page = self._page(number)
         row = page.rows.get(source)
-        if row is None:
-            if len(page.rows) >= _ROWS_MAX:
-                return None
-            row = _Row()
-            page.rows[source] = row
+        if row is None and (source == self._me or self._followed.follows(source, page.rows)):
+            row = page.rows[source] = _Row(not self._joining or source == self._me)
         return row
+
+    def _page_of_sender(self, sender: int) -> _Page:
+        return self._page(self._followed.page(Source(sender, 0)))
 
     def _page(self, number: int) -> _Page:
         page = self._pages.get(number)
         if page is None:
-            page = _Page(self._me)
-            self._pages[number] = page
+            page = self._pages[number] = _Page()
+            self._begin(page)
         return page

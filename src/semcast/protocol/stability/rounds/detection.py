@@ -1,118 +1,197 @@
-"""Detection by rounds: stability and safety of one member, and who is in which life.
+"""Detection by rounds: one of STAB's five protocols, for stability and for safety of one member.
 
-Frames of others and the time go in; frames, and through `stability` and `safety` what is agreed,
-come out. A member that comes back says so (REBORN) until a round has ended in which everybody knew:
-then no vote of its former life counts anywhere. Members that came back earlier answer by saying so
-too, since the newcomer cannot know. Whoever has another tree in mind is told as well, where trees
-are measured.
+What this member has, frames of others and the time go in; what is stable and safe, and frames, come
+out. Where trees are measured, whoever has another one in mind is told of the newest.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import Source
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.view import View
+from semcast.protocol.outbox import Outbox
+from semcast.protocol.stability.detection import Agreed, Detection, Heard
+from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.rounds.measuring import Measuring
 from semcast.protocol.stability.rounds.pages import Pages
-from semcast.protocol.stability.rounds.patience import NEVER
 from semcast.protocol.stability.rounds.protocols import RoundSetup
+from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.told import EVERYBODY
-from semcast.protocol.stability.tracker import Rounds
-from semcast.wire.families.measures import MeasureFrame
-from semcast.wire.families.rounds import REBORN, SAYS_NOTHING, Round
-
-# A newcomer that nobody hears says so ever less often, down to this many periods apart.
-_PERIODS_MAX: Final = 32
+from semcast.wire.families.measures import ECHO, TIMES, TREE
+from semcast.wire.families.rounds import ROUND, Round
+from semcast.wire.frames import ControlFrame
 
 
 @final
-class RoundDetection(Rounds):
-    """What a member needs of rounds."""
+class RoundDetection(Detection):
+    """Stability and safety of one member, in rounds."""
 
-    def __init__(self, config: MemberConfig, members: list[int], me: int, life: int) -> None:
-        """`life`: the incarnation of somebody who came back without memory, or 0."""
-        setup = RoundSetup.of(config, len(members))
+    def __init__(
+        self, config: MemberConfig, me: Source, view: View, guarded: bool, joining: bool
+    ) -> None:
+        """`guarded`: safety matters. `joining`: the group runs, and this member came back."""
+        setup = RoundSetup.of(config, len(view.members))
+        self._me: Final = int(me.sender)
+        self._guarded: Final = guarded
+        self._followed: Final = Followed(view, config.group_reliable)
         self._roll: Final = setup.roll()
-        self._members: Final = members
-        self._me: Final = me
-        self._life: Final = life
-        if life > 0:
-            self._roll.reborn(me, life)
-        joining = life > 0
-        self._stability: Final = Pages(setup, members, me, 0, self._roll, joining)
-        self._safety: Final = Pages(setup, members, me, config.f + 1, self._roll, joining)
-        super().__init__(self._stability, self._safety)
+        self._roll.install(view)
+        self._stability: Final = Pages(setup, self._followed, me, 0, self._roll, joining)
+        self._safety: Final = Pages(setup, self._followed, me, config.f + 1, self._roll)
         self._measuring: Final = (
-            Measuring(config.stability, config.stability_branching, members, me, self._roll)
+            Measuring(config.stability, config.stability_branching, view, self._me, self._roll)
             if config.measures
             else None
         )
-        self._period_ns: Final[i64] = config.gossip_period_ns
-        self._out: list[tuple[int, Round]] = []
-        # When to say next that this is another life, at first as soon as the clock is known.
-        self._say_ns: i64 = 0 if joining else NEVER
-        self._periods: i64 = 1
-        self._answered_ns: i64 = -NEVER
-        self._now_ns: i64 = 0
+        self._rides: Final = Rides(me, config.limits, config.stability_ride_ns)
+        self._out: Final[list[tuple[int, Round]]] = []
+        self._agreed = Agreed()
+        self._leaving = False
 
-    def on_round(self, frame: Round, sender: int, now_ns: i64) -> None:
-        self._now_ns = now_ns
-        if frame.target not in (EVERYBODY, self._members[self._me]):
-            return
-        if frame.kind == REBORN:
-            self._on_reborn(sender, int(frame.round), frame.target == EVERYBODY, now_ns)
-            return
-        pages = self._safety if frame.safety else self._stability
-        pages.on_round(frame, sender, now_ns)
-        if pages.strangers:
-            pages.strangers.clear()
-            self._answer_stranger(sender, now_ns)
-            if self._measuring is not None:
-                self._measuring.tell(sender, now_ns)
+    def kinds(self) -> tuple[int, ...]:
+        return (ROUND, ECHO, TIMES, TREE)
 
-    def on_measure(self, frame: MeasureFrame, sender: int, now_ns: i64) -> None:
-        self._now_ns = now_ns
-        if self._measuring is not None and self._measuring.on_frame(frame, sender, now_ns):
-            self._epoch_changed(now_ns, False)
+    # -- views -------------------------------------------------------------------------------------
 
-    def poll(self, now_ns: i64) -> None:
+    def install(self, view: View, now_ns: i64) -> None:
+        same = view.digest == self._followed.view.digest
+        self._followed.install(view)
+        if same:
+            return  # but for its number
+        self._roll.install(view)
+        if self._measuring is not None:
+            self._measuring.install(view)
+        self._stability.install(view, now_ns)
+        self._safety.install(view, now_ns)
+        self._take()
+
+    # -- what this member has ----------------------------------------------------------------------
+
+    def has(self, source: Source, seq: i64, now_ns: i64) -> None:  # noqa: ARG002
+        self._stability.has(source, seq)
+        if self._guarded and not self._leaving:
+            self._safety.has(source, seq)
+
+    def knows(self, source: Source, seq: i64) -> None:
+        self._stability.knows(source, seq)
+
+    def count_bytes(self, size_bytes: i64) -> None:
+        """Rounds begin by messages, not by bytes."""
+
+    def no_room(self, now_ns: i64) -> None:
+        self._stability.urge(now_ns)
+        self._take()
+
+    def room(self) -> None:
+        """Whatever was asked for is under way."""
+
+    def tell_soon(self, now_ns: i64) -> None:
+        self._stability.want(now_ns)
+        self._take()
+
+    def rest_safety(self, resting: bool) -> None:
+        self._safety.resting = resting
+
+    def begin_leaving(self) -> None:
+        self._leaving = True
+
+    def excuse(self, silent: list[int]) -> None:
+        """A round does without nobody."""
+
+    # -- what is agreed ----------------------------------------------------------------------------
+
+    def poll(self, now_ns: i64) -> Agreed | None:
         self._stability.poll(now_ns)
         self._safety.poll(now_ns)
+        self._take()
+        agreed = self._agreed
+        if not agreed:
+            return None
+        self._agreed = Agreed()
+        return agreed
+
+    def stable(self, source: Source) -> i64:
+        return self._stability.agreed(source)
+
+    def safe(self, source: Source) -> i64:
+        return self._safety.agreed(source)
+
+    def held(self, source: Source, seq: i64) -> bool:
+        return self._stability.agreed(source) >= seq
+
+    def follows(self, source: Source) -> bool:
+        return self._stability.follows(source)
+
+    def joining(self) -> bool:
+        return self._stability.joining
+
+    def _take(self) -> None:
+        """Note what has come of what was told."""
+        found, safe = self._stability.take(), self._safety.take()
+        for source in found.joined:
+            self._safety.has(source, self._stability.agreed(source))
+        if found.ended:
+            self._safety.end(found.ended)
+        agreed = self._agreed
+        agreed.joined += found.joined
+        agreed.ended += found.ended
+        agreed.missed += found.missed
+        agreed.stable += [source for source in found.grown if source not in found.ended]
+        agreed.safe += safe.grown
+        agreed.heard += [Heard(one, newest, -1, 0) for one, newest in found.heard + safe.heard]
+        self._out.extend(found.out)
+        self._out.extend(safe.out)
+
+    # -- frames ------------------------------------------------------------------------------------
+
+    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+        position = self._followed.view.position(teller.sender)
+        if not isinstance(frame, Round):
+            if self._measuring is not None and self._measuring.on_frame(frame, position, now_ns):
+                self._epoch_changed(now_ns)
+            return
+        if frame.target not in (EVERYBODY, self._me):
+            return
+        pages = self._safety if frame.safety else self._stability
+        strange = pages.on_round(frame, position, now_ns)
+        if strange and self._measuring is not None and self._measuring.tell(position, now_ns):
+            pages.greet(int(frame.page), position)
+        self._take()
 
     def on_timer(self, now_ns: i64) -> None:
-        self._now_ns = now_ns
-        if now_ns >= self._say_ns:
-            self._say(EVERYBODY)
-            self._periods = min(2 * self._periods, _PERIODS_MAX)
-            self._say_ns = now_ns + self._periods * self._period_ns
         if self._measuring is not None and self._measuring.on_timer(now_ns):
-            self._epoch_changed(now_ns, False)
+            self._epoch_changed(now_ns)
         self._stability.on_timer(now_ns)
         self._safety.on_timer(now_ns)
+        self._take()
 
-    def next_deadline_ns(self) -> int:
-        pages = min(self._stability.next_deadline_ns(), self._safety.next_deadline_ns())
-        soonest = min(pages, self._say_ns)
+    def next_deadline_ns(self) -> i64:
+        soonest: i64 = min(self._stability.next_deadline_ns(), self._safety.next_deadline_ns())
+        soonest = min(soonest, self._rides.next_deadline_ns())
         if self._measuring is not None:
             soonest = min(soonest, self._measuring.next_deadline_ns())
         return soonest
 
-    def take_out(self) -> list[tuple[int, Round]]:
-        out = self._out + self._stability.out + self._safety.out
-        if out:
-            self._out = []
-            self._stability.out = []
-            self._safety.out = []
-        return out
+    def pack(self, outbox: Outbox, now_ns: i64) -> None:
+        """Send what rounds have to say, or let it wait for a ride."""
+        for to, frame in self._rides.overdue(now_ns):
+            outbox.frame(to, frame)
+        for to, told in self._out:
+            if not self._rides.wait(to, told, now_ns):
+                outbox.frame(to, told)
+        self._out.clear()
+        if self._measuring is not None:
+            for to, measured in self._measuring.take_out():
+                outbox.frame(to, measured)
 
-    def take_measures(self) -> list[tuple[int, MeasureFrame]]:
-        if self._measuring is None:
-            return []
-        out, self._measuring.out = self._measuring.out, []
-        return out
+    def board(self, frames: bytes) -> bytes:
+        return self._rides.board(frames)
 
     def figures(self) -> dict[str, int]:
         found = {
+            "sources_followed": len(self._stability.sources()),
             "stability_rounds": self._stability.rounds,
             "stability_round_us": self._stability.round_us(),
             "stability_pages_led": self._stability.led(),
@@ -121,41 +200,7 @@ class RoundDetection(Rounds):
             found["stability_tree_number"] = self._measuring.number
         return found
 
-    def remove(self, member: int, now_ns: i64) -> None:
-        if self._roll.remove(member):
-            self._epoch_changed(now_ns, False)
-
-    def restore(self, member: int) -> None:
-        if self._roll.restore(member):
-            self._epoch_changed(self._now_ns, False)
-
-    def joined(self, page: int) -> None:
-        self._safety.join(page)
-        self._say_ns = NEVER
-
-    def _on_reborn(self, sender: int, life: int, to_all: bool, now_ns: i64) -> None:
-        if self._roll.reborn(sender, life):
-            self._epoch_changed(now_ns, True)
-        # An answer is for one member alone and is not answered: two would never come to an end. Who
-        # misses it is a stranger as soon as it votes, and is told then.
-        if self._life > 0 and to_all:
-            self._say(self._members[sender])
-
-    def _answer_stranger(self, sender: int, now_ns: i64) -> None:
-        """Somebody has another idea of who is alive; perhaps it does not know of this life."""
-        if self._life == 0 or now_ns - self._answered_ns < self._period_ns:
-            return
-        self._answered_ns = now_ns
-        self._say(self._members[sender])
-        if self._say_ns != NEVER:
-            self._periods = 1
-            self._say_ns = min(self._say_ns, now_ns + self._period_ns)
-
-    def _say(self, target: int) -> None:
-        """I am in another life."""
-        told = Round(False, REBORN, SAYS_NOTHING, 0, target, 0, self._life, self._me, 0, [])
-        self._out.append((target, told))
-
-    def _epoch_changed(self, now_ns: i64, wanted: bool) -> None:
-        self._stability.epoch_changed(now_ns, wanted)
-        self._safety.epoch_changed(now_ns, False)
+    def _epoch_changed(self, now_ns: i64) -> None:
+        self._stability.epoch_changed(now_ns)
+        self._safety.epoch_changed(now_ns)
+        self._take()

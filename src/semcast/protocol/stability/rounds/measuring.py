@@ -20,6 +20,7 @@ import numpy as np
 from mypy_extensions import i64
 
 from semcast.ids import SEQ_MAX
+from semcast.protocol.membership.view import View
 from semcast.protocol.stability.rounds.roll import Roll, name_of
 from semcast.protocol.stability.rounds.shape import (
     NOBODY,
@@ -31,6 +32,7 @@ from semcast.protocol.stability.rounds.shape import (
 from semcast.protocol.stability.rounds.shape import Times as Table
 from semcast.protocol.stability.rounds.told import EVERYBODY
 from semcast.wire.families.measures import TIME_US_MAX, Echo, MeasureFrame, Times, Tree
+from semcast.wire.frames import ControlFrame
 
 _MS: Final = 1_000_000
 # Between two echoes that a member asks for: while it gets to know the others, and afterwards.
@@ -98,14 +100,16 @@ class Stopwatch:
 class Measuring:
     """One member's part in finding a good tree."""
 
-    def __init__(self, protocol: str, branching: int, members: list[int], me: int, roll: Roll):
-        self.out: list[tuple[int, MeasureFrame]] = []
+    def __init__(self, protocol: str, branching: int, view: View, me: int, roll: Roll):
+        """`me`: this member's id."""
+        self._out: list[tuple[int, MeasureFrame]] = []
+        self._view = view
         self._protocol: Final = protocol
         self._branching: Final = branching
-        self._members: Final = members
-        self._me: Final = me
+        self._members: Final = view.members
+        self._me: Final = view.position(me)
         self._roll: Final = roll
-        self._watch: Final = Stopwatch(len(members), me)
+        self._watch: Final = Stopwatch(len(view.members), self._me)
         # INV-TREE: the newest tree that this member knows; the roll has gone over to it. None as
         # long as it is that of the beginning. `_rank` orders trees.
         self._tree: Tree | None = None
@@ -114,11 +118,24 @@ class Measuring:
         self._table: Table | None = None
         self._considered: Table | None = None
         self._consider_ns: i64 = 0
-        self._next_ns: i64 = 0 if len(members) > 1 else SEQ_MAX
+        self._next_ns: i64 = 0 if len(view.members) > 1 else SEQ_MAX
         self._echoes = 0
         self._told_from = 0
         # When each was last told of the tree, so that nobody is told all the time.
         self._told_ns: Final[dict[int, int]] = {}
+
+    def install(self, view: View) -> None:
+        """Another view counts; positions are the same in all that come here."""
+        assert view.members == self._members
+        self._view = view
+        if self._tree is not None:
+            tree = self._tree
+            self._tree = Tree(view.digest, tree.number, tree.maker, tree.parents, tree.ring)
+
+    def take_out(self) -> list[tuple[int, MeasureFrame]]:
+        """What to send: to a sender id or EVERYBODY."""
+        out, self._out = self._out, []
+        return out
 
     @property
     def number(self) -> int:
@@ -138,34 +155,38 @@ class Measuring:
         peer = self._watch.next_peer()
         if self._roll.alive(peer):
             echo = Echo(False, self._watch.asked(peer, now_ns))
-            self.out.append((self._members[peer], echo))
+            self._out.append((self._members[peer], echo))
         self._echoes += 1
         maker = self._roll.first_alive()
         if self._echoes % _ECHOES_PER_REPORT == 0 and maker != self._me:
             self._report(maker)
         return maker == self._me and self._consider(now_ns)
 
-    def on_frame(self, frame: MeasureFrame, sender: int, now_ns: i64) -> bool:
+    def on_frame(self, frame: ControlFrame, sender: int, now_ns: i64) -> bool:
         """A frame of a member arrived. Says as `on_timer`."""
         if isinstance(frame, Echo):
             if frame.answer:
                 self._watch.answered(sender, frame.token, now_ns)
             else:
-                self.out.append((self._members[sender], Echo(True, frame.token)))
+                self._out.append((self._members[sender], Echo(True, frame.token)))
             return False
         if isinstance(frame, Times):
             if self._roll.first_alive() == self._me:
                 self._note_times(frame, sender)
             return False
+        assert isinstance(frame, Tree)
         return self._on_tree(frame, sender, now_ns)
 
-    def tell(self, sender: int, now_ns: i64) -> None:
-        """Somebody may not know the tree."""
+    def tell(self, sender: int, now_ns: i64) -> bool:
+        """Somebody may not know the tree. Whether it is rather to be asked for its own."""
         last_ns = self._told_ns.get(sender)
-        if self._tree is None or (last_ns is not None and now_ns - last_ns < _TELL_NS):
-            return
+        if last_ns is not None and now_ns - last_ns < _TELL_NS:
+            return False
         self._told_ns[sender] = int(now_ns)
-        self.out.append((self._members[sender], self._tree))
+        if self._tree is None:
+            return True
+        self._out.append((self._members[sender], self._tree))
+        return False
 
     # -- trees -------------------------------------------------------------------------------------
 
@@ -194,7 +215,7 @@ class Measuring:
         """Tell the maker a part of what was measured; the next time, the next part."""
         first = self._told_from
         times_us = self._watch.times_us[first : first + _TIMES_MAX]
-        self.out.append((self._members[maker], Times(first, times_us)))
+        self._out.append((self._members[maker], Times(self._view.digest, first, times_us)))
         self._told_from = first + _TIMES_MAX if first + _TIMES_MAX < len(self._members) else 0
 
     def _note_times(self, times: Times, teller: int) -> None:
@@ -230,9 +251,9 @@ class Measuring:
         parents = shape.parents.tolist()
         parents[shape.root] = shape.root
         ring = bytes(shape.ring.tolist())
-        tree = Tree(self._rank[0] + 1, self._me, bytes(parents), ring)
+        tree = Tree(self._view.digest, self._rank[0] + 1, self._me, bytes(parents), ring)
         self._go_over_to(tree)
-        self.out.append((EVERYBODY, tree))
+        self._out.append((EVERYBODY, tree))
         return True
 
     def _has_changed(self, table: Table) -> bool:

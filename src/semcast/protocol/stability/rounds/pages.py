@@ -1,153 +1,189 @@
-"""Sources into columns: one member's rounds, page by page, for stability or for safety.
+"""One member's rounds, page by page, for stability or for safety.
 
 What this member has of each source, frames of others and the time go in; what is agreed, what
 others have heard of, and frames come out. Sources are dealt into pages of a few senders each, every
-page with rounds of its own, so that a frame always fits a datagram. On the wire a source has its
-name; in a page it has a column, in the order in which they came, so that members need not agree on
-columns.
+page with rounds of its own, so that a frame always fits a datagram.
 
-A voter that does not mention a source has nothing of it. To send less (`delta`), a vote leaves out
-what is not more than agreed: whoever reads it takes what is agreed by its own reckoning, which
-everybody has. That is not so for f+1 votes, nor for somebody who came back without memory; so it is
-done only for stability, and only in groups in which nobody ever did. And a root that does not know
-yet what others do would never learn it from votes that leave it out; so it is done only for a root
-that has said so much itself (INV-SAID).
+Whoever counts all votes of a round finds out which sources have ended (`followed.py`), and says so;
+for a while, and again to whoever speaks of one that has.
 """
 
 from typing import Final, final
 
-import numpy as np
 from mypy_extensions import i64
 
 from semcast.ids import Source
-from semcast.protocol.config import LIVES_MAX
-from semcast.protocol.stability.gossip.tracker import SENDERS_PER_PAGE, page_of
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import (
+    ENDED,
+    WIDTH,
+    Followed,
+    page_of,
+)
+from semcast.protocol.stability.rounds.page import NO_COLUMN, TOLD_RESULTS, Page, Row
 from semcast.protocol.stability.rounds.patience import NEVER
 from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
 from semcast.protocol.stability.rounds.roll import Roll
-from semcast.protocol.stability.rounds.told import ABSTAINS, ACK, EVERYBODY, Numbers, Told
-from semcast.protocol.stability.rounds.tracker import RoundTracker
+from semcast.protocol.stability.rounds.told import EVERYBODY, Numbers
 from semcast.protocol.stability.rounds.trigger import Trigger
-from semcast.protocol.stability.tracker import RoundPages
-from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
-
-WIDTH: Final = LIVES_MAX * SENDERS_PER_PAGE
+from semcast.wire.families.rounds import Round
 
 
 @final
-class _Page:
-    """The rounds of a few senders, and which column each of their lives has."""
+class Found:
+    """What has come of it all."""
 
-    def __init__(self, number: int, tracker: RoundTracker, trigger: Trigger) -> None:
-        self.number: Final = number
-        self.tracker: Final = tracker
-        self.trigger: Final = trigger
-        self.columns: Final[dict[Source, int]] = {}
-        self.sources: Final[list[Source]] = []
-        # By column: as in the tracker, but quick to read. `own` is written there when it matters.
-        self.own: Final = [0] * WIDTH
-        self.agreed: list[int] = [0] * WIDTH
-        self.newest: list[int] = [0] * WIDTH
-        self.stale = False
-        # Whether anything has come since the last round was begun or asked for here.
-        self.fresh = False
-        # What was there when the last round began here.
-        self.began_own: list[int] = [0] * WIDTH
-        self.began_column = 0
-        self.began_agreed = 0
-        # Whether this member took part in a round when it was last looked at.
-        self.busy = False
-        # INV-SAID: that member knows that at least so much is agreed: it said so last.
-        self.teller = -1
-        self.said: list[int] = [0] * WIDTH
-
-    def column(self, source: Source) -> int:
-        """The column of a source; -1 if there are too many lives to follow them all."""
-        found = self.columns.get(source)
-        if found is not None:
-            return found
-        if len(self.sources) < WIDTH:
-            self.columns[source] = len(self.sources)
-            self.sources.append(source)
-            return len(self.sources) - 1
-        return -1
-
-    def flush(self) -> None:
-        """Let the tracker know what this member has."""
-        if self.stale:
-            self.stale = False
-            for column, seq in enumerate(self.own):
-                if seq > self.tracker.own[column]:
-                    self.tracker.advance(column, seq)
-
-    def waiting(self) -> tuple[int, int]:
-        """How many messages wait to be agreed on in the column with most of them, and which."""
-        most, where = 0, 0
-        for column in range(len(self.sources)):
-            known = max(self.own[column], self.newest[column])
-            if known - self.agreed[column] > most:
-                most, where = known - self.agreed[column], column
-        if most == 0 and (self.tracker.wanted or not self.tracker.joined):
-            most = 1
-        return most, where
+    def __init__(self) -> None:
+        # Sources of which more is agreed; of which others have heard of more; to begin with, after
+        # what is agreed; and that have ended.
+        self.grown: Final[list[Source]] = []
+        self.heard: Final[list[tuple[Source, int]]] = []
+        self.joined: Final[list[Source]] = []
+        self.ended: Final[list[Source]] = []
+        # Those of them that had ended before this member, which came back, had a vote on them.
+        self.missed: Final[list[Source]] = []
+        # Frames, and to whom: a sender id or EVERYBODY.
+        self.out: Final[list[tuple[int, Round]]] = []
 
 
 @final
-class Pages(RoundPages):
+class Pages:
     """All pages of a member."""
 
     def __init__(
-        self, setup: RoundSetup, members: list[int], me: int, votes: int, roll: Roll, joining: bool
+        self,
+        setup: RoundSetup,
+        followed: Followed,
+        me: Source,
+        votes: int,
+        roll: Roll,
+        joining: bool = False,
     ) -> None:
-        """`votes`: 0 for those of all members, or f+1 for safety."""
-        super().__init__()
+        """`votes`: 0 for those of all members, or f+1 for safety. `joining`: this member came back
+        without memory, and abstains at first.
+        """
         self.safety: Final = votes > 0
+        # While this is so nobody begins a round here (SRM §6.4).
+        self.resting = False
+        # Rounds that this member took part in to their end.
+        self.rounds = 0
         self._setup: Final = setup
-        self._members: Final = members
-        self._index: Final = {sender: at for at, sender in enumerate(members)}
-        self._me: Final = me
-        self._votes: Final = votes or len(members)
+        self._followed: Final = followed
+        self._me_source: Final = me
+        self._me = followed.view.position(me.sender)
+        self._first_lives: Final = followed.view.lives
+        self._votes: Final = votes
         self._roll: Final = roll
         self._joining: Final = joining
-        self._pages: Final[dict[int, _Page]] = {}
+        self._pages: Final[dict[int, Page]] = {}
         # Pages to look at: something has happened to them.
         self._touched: Final[dict[int, None]] = {}
         # When to look again; -1: that has to be found out.
         self._deadline_ns: i64 = NEVER
-        self.out: list[tuple[int, Round]] = []
-        self.strangers: list[int] = []
-        # Rounds that this member took part in to their end.
-        self.rounds = 0
+        self._found = Found()
+        if joining:
+            self._meet_everybody(followed.view)
 
     # -- the member --------------------------------------------------------------------------------
 
+    def install(self, view: View, now_ns: i64) -> None:
+        """Another view counts: rounds begin anew. What members have, they have still."""
+        self._me = view.position(self._me_source.sender)
+        before = list(self._pages.values())
+        self._pages.clear()
+        self._touched.clear()
+        self._deadline_ns = -1
+        for page in before:
+            for source, row in page.rows.items():
+                self._carry_over(view, source, row)
+            for sender in page.ended:
+                self._page(page_of(view.position(sender))).ended[sender] = TOLD_RESULTS
+        if self._joining:
+            self._meet_everybody(view)
+        for page in self._pages.values():
+            page.place()
+            # A round shows everybody who has what in this view, if only that all is agreed.
+            page.tracker.wanted = not self.safety
+            self._look(page, now_ns)
+
+    def _meet_everybody(self, view: View) -> None:
+        """A member that came back abstains on all who are there, also if they never sent anything:
+        so it has a vote on them when they do.
+        """
+        for sender in view.present:
+            source = Source(sender, view.life(sender))
+            page = self._page(self._followed.page(source))
+            page.row(source)
+
+    def _carry_over(self, view: View, source: Source, row: Row) -> None:
+        if self._followed.has_ended(source):
+            self._found.ended.append(source)
+            return
+        if view.is_over(source):
+            # What counts from now on is what anybody has, not what its sender once spoke of.
+            row.newest = row.own
+        row.column = NO_COLUMN
+        self._page(self._followed.page(source)).rows[source] = row
+
     def has(self, source: Source, seq: i64) -> i64:
+        """We have everything of `source` up to `seq`, or covers of it. Says how much is new."""
         page = self._page_for(source)
-        column = -1 if page is None else page.column(source)
-        if page is None or column < 0 or seq <= page.own[column]:
+        row = None if page is None else page.row(source)
+        if page is None or row is None or seq <= row.own:
             return 0
-        more = seq - page.own[column]
-        page.own[column] = int(seq)
+        more = seq - row.own
+        row.own = int(seq)
         page.stale = True
         page.fresh = True
         self._touched[page.number] = None
         return more
 
-    def agreed(self, source: Source) -> i64:
+    def knows(self, source: Source, seq: i64) -> None:
+        """There is more of a source here, up to `seq`, which waits for room."""
         page = self._page_for(source)
-        if page is None:
-            return 0
-        column = page.columns.get(source, -1)
-        return page.agreed[column] if column >= 0 else 0
+        row = None if page is None else page.row(source)
+        if page is not None and row is not None and seq > row.newest:
+            row.newest = int(seq)
+            if row.column != NO_COLUMN:
+                page.tracker.heard_of(row.column, row.newest)
 
-    def sources(self, page: int) -> list[Source]:
-        found = self._pages.get(page)
-        return [] if found is None else list(found.sources)
+    def agreed(self, source: Source) -> i64:
+        """Enough members have everything of `source` up to here."""
+        if self._followed.has_ended(source):
+            return ENDED
+        page = self._pages.get(self._followed.page(source))
+        row = None if page is None else page.rows.get(source)
+        return 0 if row is None else row.agreed
 
-    def join(self, number: int) -> None:
-        """Its streams have begun, so this member has a vote in a page."""
-        page = self._page(number)
-        page.tracker.joined = True
+    def follows(self, source: Source) -> bool:
+        """Whether votes on this source count, and this member has one."""
+        page = self._page_for(source)
+        row = None if page is None else page.row(source)
+        return row is not None and row.joined
+
+    def sources(self) -> list[Source]:
+        """All sources that are followed."""
+        return [source for page in self._pages.values() for source in page.rows]
+
+    @property
+    def joining(self) -> bool:
+        """Whether this member came back, and has no vote yet on some source, or on any."""
+        if not self._joining:
+            return False
+        rows = [row for page in self._pages.values() for row in page.rows.values()]
+        return not rows or any(not row.joined for row in rows)
+
+    def end(self, sources: list[Source]) -> None:
+        """These have ended, as was found out elsewhere."""
+        for source in sources:
+            page = self._pages.get(self._followed.page(source))
+            if page is not None and source in page.rows:
+                page.drop(source)
+
+    def take(self) -> Found:
+        """What has come of it all since the last time."""
+        found, self._found = self._found, Found()
+        return found
 
     def poll(self, now_ns: i64) -> None:
         """Begin rounds that are due because of what this member has now."""
@@ -170,19 +206,26 @@ class Pages(RoundPages):
                 page.tracker.ask(now_ns)
                 self._note(page)
 
-    def on_round(self, frame: Round, sender: int, now_ns: i64) -> None:
-        """A frame for this member arrived from the member with that index."""
-        if not 0 <= frame.page <= page_of(len(self._members) - 1):
-            return
+    def on_round(self, frame: Round, position: int, now_ns: i64) -> bool:
+        """A frame for this member arrived from another. Whether that has another tree in mind."""
+        if not 0 <= frame.page <= page_of(len(self._followed.view.members) - 1):
+            return False
         page = self._page(int(frame.page))
         page.flush()
-        told = self._told_of(page, frame)
-        page.tracker.on_told(told, sender, now_ns)
-        if page.tracker.strange:
-            page.tracker.strange = False
-            self.strangers.append(sender)
+        told, ended = page.told_of(frame)
+        self._note_ended(ended)
+        page.tracker.on_told(told, position, now_ns)
+        strange = page.tracker.strange
+        page.tracker.strange = False
         self._note(page)
         self._look(page, now_ns)
+        return strange
+
+    def greet(self, number: int, position: int) -> None:
+        """Let somebody hear which tree this member has in mind."""
+        page = self._page(number)
+        page.tracker.greet(position)
+        self._note(page)
 
     def on_timer(self, now_ns: i64) -> None:
         """Whatever is due."""
@@ -206,12 +249,16 @@ class Pages(RoundPages):
                 self._deadline_ns = min(self._deadline_ns, due)
         return self._deadline_ns
 
-    def epoch_changed(self, now_ns: i64, wanted: bool) -> None:
-        """Somebody is gone, is back, or is in another life, which then wants a round."""
+    def want(self, now_ns: i64) -> None:
+        """Somebody came back, and waits for a round in every page."""
+        for page in self._pages.values():
+            page.tracker.wanted = True
+            self._look(page, now_ns)
+
+    def epoch_changed(self, now_ns: i64) -> None:
+        """There is another tree: rounds under way are over."""
         for page in self._pages.values():
             page.flush()
-            if wanted:
-                page.tracker.wanted = True
             page.tracker.epoch_changed(now_ns)
             page.busy = False
             self._note(page)
@@ -228,7 +275,7 @@ class Pages(RoundPages):
 
     # -- rounds ------------------------------------------------------------------------------------
 
-    def _look(self, page: _Page, now_ns: i64) -> None:
+    def _look(self, page: Page, now_ns: i64) -> None:
         """Begin a round if one is due and it is for this member to begin it."""
         self._deadline_ns = -1
         tracker = page.tracker
@@ -245,130 +292,105 @@ class Pages(RoundPages):
         ):
             self._begin(page, now_ns)
 
-    def _leads(self, page: _Page) -> bool:
+    def _leads(self, page: Page) -> bool:
         """Whether it is for this member to begin a round now."""
         return not page.tracker.under_way() and page.tracker.coordinator() == self._me
 
-    def _begin(self, page: _Page, now_ns: i64) -> None:
-        waiting, column = page.waiting()
-        came = max(now - then for now, then in zip(page.own, page.began_own, strict=True))
+    def _begin(self, page: Page, now_ns: i64) -> None:
+        waiting, came = page.begin()
         page.trigger.began(waiting, came, now_ns)
-        page.fresh = False
-        page.began_own = list(page.own)
-        page.began_column, page.began_agreed = column, page.agreed[column]
-        page.flush()
         page.tracker.start(now_ns)
         self._note(page)
 
-    def _note(self, page: _Page) -> None:
+    def _note(self, page: Page) -> None:
         """Take what has come of whatever the tracker was told."""
         self._deadline_ns = -1
         tracker = page.tracker
-        if tracker.newest is not None:
-            page.newest = tracker.newest.tolist()
-            for column, source in enumerate(page.sources):
-                # Said again and again: somebody who has just joined could not hear it before.
-                if page.newest[column] > page.own[column]:
-                    self.news.append((source, page.newest[column]))
-        agreed: list[int] = tracker.agreed.tolist()
-        if agreed != page.agreed:
-            for column, source in enumerate(page.sources):
-                if agreed[column] > page.agreed[column]:
-                    self.grown.append(source)
-            page.agreed = agreed
-        if tracker.joined and self._joining and not self.safety:
-            self.joined_pages.append(page.number)
-        if tracker.under_way():
-            page.busy = True
-        else:
-            column = page.began_column
-            page.trigger.ended(page.agreed[column] - page.began_agreed)
+        for source, row in page.placed():
+            self._note_row(tracker.agreed, tracker.newest, source, row)
+        if not tracker.under_way():
+            page.trigger.ended(page.settled())
             self.rounds += int(page.busy)
-            page.busy = False
+        page.busy = tracker.under_way()
         result = tracker.result()
-        if self._setup.delta and result is not None and result.values is not None:
-            page.teller = int(result.root)
-            page.said = result.values.tolist()
+        if result is not None and result.values is not None:
+            # The same round, though columns may be others' since.
+            page.teller, page.said = int(result.root), result.values.tolist()
+            if result.name() != page.result:
+                page.result = result.name()
+                self._note_result(page, result.values)
+        if not self.safety:
+            tracker.wanted = tracker.wanted or self._has_over(page)
+        # Before columns are given to others: what is said speaks of them as they were.
         for to, told in tracker.take_out():
-            target = EVERYBODY if to == EVERYBODY else self._members[to]
-            self.out.append((target, self._frame_of(page, told, target)))
+            target = EVERYBODY if to == EVERYBODY else self._followed.view.members[to]
+            self._found.out.append((target, page.frame_of(told, target, self._may_leave_out())))
+        page.place()
 
-    # -- the wire ----------------------------------------------------------------------------------
+    def _note_row(self, agreed: Numbers, newest: Numbers | None, source: Source, row: Row) -> None:
+        column = row.column
+        if agreed[column] > row.agreed:
+            row.agreed = int(agreed[column])
+            self._found.grown.append(source)
+        if newest is not None:
+            row.newest = int(newest[column])
+            # Said again and again: somebody who has just joined could not hear it before.
+            if row.newest > row.own:
+                self._found.heard.append((source, row.newest))
 
-    def _frame_of(self, page: _Page, told: Told, target: int) -> Round:
-        unnamed = SAYS_NOTHING
-        values: list[int] = [0] * WIDTH
-        usual = values
-        if told.values is not None:
-            values = told.values.tolist()
-            unnamed = HAVE_NONE
-            if all(value == ABSTAINS for value in values):
-                unnamed = ABSTAIN
-                usual = values
-            elif self._leaves_out(page, told):
-                unnamed = HAVE_AGREED
-                usual = page.agreed
-        newest: list[int] = page.agreed if told.newest is None else told.newest.tolist()
-        rows = [
-            (source, values[column], newest[column])
-            for column, source in enumerate(page.sources)
-            if values[column] != usual[column] or newest[column] > page.agreed[column]
-        ]
-        return Round(
-            self.safety,
-            told.kind,
-            unnamed,
-            page.number,
-            target,
-            told.epoch,
-            told.round,
-            told.root,
-            told.count,
-            rows,
-        )
+    def _note_result(self, page: Page, values: Numbers) -> None:
+        for sender in list(page.ended):
+            page.ended[sender] -= 1
+            if page.ended[sender] == 0:
+                del page.ended[sender]
+        if self._joining:
+            self._found.joined.extend(page.join(values))
+        counted = page.tracker.counted
+        if counted is page.counted or self.safety:
+            return
+        page.counted = counted
+        assert counted is not None
+        assert counted.values is not None
+        assert counted.newest is not None
+        # Of each sender one at most: who spoke of that may have had no room for the next.
+        known = list(page.rows)
+        for source, row in sorted(page.placed()):
+            at = row.column
+            if counted.values[at] >= counted.newest[at] and self._followed.may_end(source, known):
+                self._note_ended(page.end(source))
 
-    def _leaves_out(self, page: _Page, told: Told) -> bool:
-        """Whether a vote may leave out what is agreed; see the module's docstring."""
-        if not self._setup.delta or told.kind != ACK:
+    def _note_ended(self, ended: list[tuple[Source, bool]]) -> None:
+        for source, joined in ended:
+            self._found.ended.append(source)
+            if not joined:
+                self._found.missed.append(source)
+
+    def _has_over(self, page: Page) -> bool:
+        """Whether a source has to end, for which a round is needed even if all is agreed."""
+        return any(self._followed.view.is_over(source) for source in page.rows)
+
+    # -- small parts -------------------------------------------------------------------------------
+
+    def _may_leave_out(self) -> bool:
+        """Whether votes may leave out what is agreed, in this group."""
+        if not self._setup.delta or self.safety or self._joining:
             return False
-        if self.safety or self._roll.anybody_reborn or told.root != page.teller:
-            return False
-        return all(page.agreed[at] <= page.said[at] for at in range(len(page.sources)))
+        return self._followed.view.lives == self._first_lives
 
-    def _told_of(self, page: _Page, frame: Round) -> Told:
-        values: Numbers | None = None
-        if frame.unnamed == HAVE_NONE:
-            values = np.zeros(WIDTH, np.int64)
-        elif frame.unnamed == HAVE_AGREED:
-            values = page.tracker.agreed.copy()
-        elif frame.unnamed == ABSTAIN:
-            values = np.full(WIDTH, ABSTAINS, np.int64)
-        newest = np.zeros(WIDTH, np.int64)
-        for source, value, heard_of in frame.rows:
-            at = self._index.get(int(source.sender))
-            if at is None or page_of(at) != page.number:
-                continue
-            column = page.column(source)
-            if column >= 0:
-                newest[column] = heard_of
-                if values is not None:
-                    values[column] = value
-        return Told(
-            frame.kind, frame.epoch, frame.round, int(frame.root), int(frame.count), values, newest
-        )
+    def _page_for(self, source: Source) -> Page | None:
+        number = self._followed.page(source)
+        return None if number < 0 else self._page(number)
 
-    def _page_for(self, source: Source) -> _Page | None:
-        at = self._index.get(int(source.sender))
-        return None if at is None else self._page(page_of(at))
-
-    def _page(self, number: int) -> _Page:
+    def _page(self, number: int) -> Page:
         page = self._pages.get(number)
         if page is None:
-            tracker = make_tracker(
-                self._setup, self._me, WIDTH, self._votes, self._roll, self._joining
-            )
+            votes = self._votes or len(self._followed.view.members)
+            tracker = make_tracker(self._setup, self._me, WIDTH, votes, self._roll, False)
             trigger = Trigger(
                 self._setup.window_messages, self._setup.bound_ns, self._setup.period_ns
             )
-            page = self._pages[number] = _Page(number, tracker, trigger)
+            joining = self._me_source if self._joining else None
+            me = self._me_source
+            page = Page(number, tracker, trigger, self._followed, self.safety, joining, me)
+            self._pages[number] = page
         return page

@@ -13,6 +13,7 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
+from semcast.protocol.membership.view import View, scatter
 from semcast.protocol.stability.rounds.shape import NOBODY, Shape
 
 _MASK: Final = (1 << 62) - 1
@@ -31,6 +32,9 @@ class Roll:
         self._whole = shape
         # Names tree and ring: 0 as long as they are those of the beginning.
         self._shape_name = 0
+        self._seed: Final = seed
+        # Names who is alive, and in which life.
+        self._who = 0
         # INV-EPOCH: the same at two members only if they agree on who is alive, in which life, and
         # on tree and ring.
         self.epoch: i64 = seed & _MASK
@@ -44,16 +48,22 @@ class Roll:
     def alive_count(self) -> int:
         return self.members - len(self._gone)
 
-    @property
-    def anybody_reborn(self) -> bool:
-        return bool(self._lives)
-
     def alive(self, member: int) -> bool:
         return 0 <= member < self.members and member not in self._gone
 
     def life(self, member: int) -> int:
         """0 for somebody who was here from the beginning."""
         return self._lives.get(member, 0)
+
+    def install(self, view: View) -> None:
+        """Another view says who is alive, and in which life."""
+        self._gone.clear()
+        for at in range(self.members):
+            if view.gone >> at & 1:
+                self._gone[at] = None
+        self._who = int(view.digest)
+        self._name_epoch()
+        self._reshape()
 
     def remove(self, member: int) -> bool:
         """Somebody is gone. Says whether that was news."""
@@ -85,8 +95,8 @@ class Roll:
     def reshape(self, shape: Shape, name: int) -> None:
         """Go over to another tree and ring of the whole group; nothing else has this name."""
         assert shape.members == self.members
-        self.epoch = (int(self.epoch) ^ self._shape_name ^ name) & _MASK
         self._shape_name = name & _MASK
+        self._name_epoch()
         self._whole = shape
         self._reshape()
 
@@ -125,7 +135,11 @@ class Roll:
         return found
 
     def _change(self, member: int, before: int, now: int) -> None:
-        self.epoch = (int(self.epoch) ^ _mix(member, before) ^ _mix(member, now)) & _MASK
+        self._who ^= _mix(member, before) ^ _mix(member, now)
+        self._name_epoch()
+
+    def _name_epoch(self) -> None:
+        self.epoch = (self._seed ^ self._who ^ self._shape_name) & _MASK
 
     def _reshape(self) -> None:
         self._shape = self._whole.without(self.alive_mask())
@@ -147,7 +161,7 @@ def name_of(numbers: Iterable[int]) -> int:
     """A name for what these numbers say, in their order; others have other names."""
     value = 0
     for number in numbers:
-        value = _scatter((value + number + 1) * 0x9E3779B97F4A7C15)
+        value = scatter(value + number + 1)
     return value & _MASK
 
 
@@ -155,12 +169,4 @@ def _mix(member: int, life: int) -> int:
     """A number that looks drawn at random, so that sums of few never meet."""
     if life == 0:
         return 0  # the usual case, so that an epoch costs nothing to begin with
-    return _scatter(member * 0x9E3779B97F4A7C15 + (life + 2) * 0xD1B54A32D192ED03) & _MASK
-
-
-def _scatter(value: int) -> int:
-    """splitmix64"""
-    value &= (1 << 64) - 1
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & ((1 << 64) - 1)
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & ((1 << 64) - 1)
-    return value ^ (value >> 31)
+    return scatter(scatter(member) + life + 2) & _MASK

@@ -11,13 +11,14 @@ from typing import Final
 
 import numpy as np
 from mypy_extensions import i64
+from numpy.typing import NDArray
 
+from semcast.protocol.stability.followed import ABSTAINS
 from semcast.protocol.stability.rounds.missing import NOBODY_MISSING, Missing
 from semcast.protocol.stability.rounds.patience import NEVER, Patience
 from semcast.protocol.stability.rounds.roll import Roll
 from semcast.protocol.stability.rounds.shape import Shape
 from semcast.protocol.stability.rounds.told import (
-    ABSTAINS,
     ACK,
     EVERYBODY,
     INFO,
@@ -74,8 +75,11 @@ class RoundPart(ABC):
         # INV-AGREED: enough members have everything up to here; never falls.
         self.agreed: Numbers = zeros
         self.newest: Numbers | None = zeros if hints else None
-        # Whether this member has a vote.
+        # Whether this member has a vote; and on which columns it has none all the same.
         self.joined = not joining
+        self._away: NDArray[np.bool_] | None = None
+        # The same when it last voted.
+        self._was_away: NDArray[np.bool_] | None = None
         # Whether a round is wanted even if there is nothing to agree on.
         self.wanted = False
         # Whether somebody spoke of another epoch.
@@ -95,8 +99,10 @@ class RoundPart(ABC):
         self._votes: Votes | None = None
         self._voted = False
         self._sent: Told | None = None
-        # The result of the latest round, if that is known.
+        # The result of the latest round, if that is known; and of the last whose votes were all
+        # counted here.
         self._info: Told | None = None
+        self.counted: Told | None = None
         self._entered_ns: i64 = 0
         self._deadline_ns: i64 = NEVER
         self._out: list[tuple[int, Told]] = []
@@ -128,6 +134,44 @@ class RoundPart(ABC):
             self._writable = self.own
         self.own[column] = seq
 
+    def put(self, column: int, own: int, agreed: int, newest: int) -> None:
+        """A column is for another source from now on, of which this is known. No votes on the one
+        before it may be under way.
+        """
+        self.own = _with(self.own, column, own)
+        self._writable = None
+        self.agreed = _with(self.agreed, column, agreed)
+        if self._was_away is not None:
+            self._was_away[column] = False
+        if self.newest is not None:
+            self.newest = _with(self.newest, column, newest)
+        if self._info is not None:
+            self._info = self._info.without(column)
+
+    def begin_at(self, column: int, seq: int) -> None:
+        """Begin with a column after `seq`, which a round came to; what it came to stays known,
+        since others may still ask for it.
+        """
+        self.own = _with(self.own, column, seq)
+        self._writable = None
+        self.agreed = _with(self.agreed, column, seq)
+
+    def heard_of(self, column: int, seq: int) -> None:
+        """There are messages in a column up to `seq`."""
+        if self.newest is not None and seq > self.newest[column]:
+            self.newest = _with(self.newest, column, seq)
+
+    def abstain_on(self, columns: list[int]) -> None:
+        """Have no vote on these columns, from the next vote on."""
+        self._away = None
+        if columns:
+            self._away = np.zeros(self.width, np.bool_)
+            self._away[columns] = True
+
+    def abstained_on(self, column: int) -> bool:
+        """Whether it had no vote on this column when it last voted."""
+        return self._was_away is not None and bool(self._was_away[column])
+
     def coordinator(self) -> int:
         """Who begins rounds: the root of the last one, or, if that is gone, the next in order."""
         return self.roll.successor(self._root)
@@ -142,7 +186,12 @@ class RoundPart(ABC):
 
     def wants(self) -> bool:
         """Whether a round is wanted: there is something to agree on."""
-        if self.wanted or not self.joined or bool((self.own > self.agreed).any()):
+        if (
+            self.wanted
+            or not self.joined
+            or self._away is not None
+            or bool((self.own > self.agreed).any())
+        ):
             return True
         return self.newest is not None and bool((self.newest > self.agreed).any())
 
@@ -199,7 +248,11 @@ class RoundPart(ABC):
         self._voted = True
         if self.joined:
             self._writable = None
-            self._votes.add(self.own, 1)
+            own = self.own
+            self._was_away = self._away
+            if self._away is not None and not self._needed:
+                own = np.where(self._away, ABSTAINS, own)
+            self._votes.add(own, 1)
         elif not self._needed:
             self._votes.add(np.full(self.width, ABSTAINS, np.int64), 1)
 
@@ -233,7 +286,7 @@ class RoundPart(ABC):
             self._deadline_ns = now_ns + self.patience.wait_ns()
             return False
         assert self._votes is not None
-        info = self._told(INFO, self._result_count(), result)
+        info = self.counted = self._told(INFO, self._result_count(), result)
         grown = self._ended(info, now_ns)
         self._announce(info)
         return grown
@@ -288,3 +341,12 @@ class RoundPart(ABC):
             if newest is self.own:
                 self._writable = None
         return Told(kind, self.roll.epoch, self._round, self._root, count, values, newest)
+
+
+def _with(numbers: Numbers, column: int, value: int) -> Numbers:
+    """The same with another number in one column."""
+    if numbers[column] == value:
+        return numbers
+    changed = numbers.copy()
+    changed[column] = value
+    return changed

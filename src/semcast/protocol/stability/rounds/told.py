@@ -10,8 +10,6 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
-from semcast.ids import SEQ_MAX
-
 Numbers: TypeAlias = NDArray[np.int64]
 
 EVERYBODY: Final = -1
@@ -24,9 +22,6 @@ ACK: Final = 2
 INFO: Final = 3
 # The sender waits for an INFO, or for a round; or it knows of a later one than the receiver.
 ASK: Final = 4
-
-# The vote of somebody who does not yet have a say: it lowers no minimum.
-ABSTAINS: Final = SEQ_MAX
 
 
 @final
@@ -56,6 +51,23 @@ class Told:
         # lost (SRM §5.3). Not part of any vote.
         self.newest: Final = newest
 
+    def name(self) -> tuple[int, int, int]:
+        """Which round it is of."""
+        return int(self.epoch), int(self.round), int(self.root)
+
+    def without(self, column: int) -> "Told":
+        """The same, but that nothing is said in a column."""
+        values, newest = _zeroed(self.values, column), _zeroed(self.newest, column)
+        return Told(self.kind, self.epoch, self.round, self.root, self.count, values, newest)
+
     def __repr__(self) -> str:
         name = ("?", "START", "ACK", "INFO", "ASK")[self.kind if 1 <= self.kind <= ASK else 0]
         return f"<{name} {self.round}.{self.root} of {self.count} votes>"
+
+
+def _zeroed(numbers: Numbers | None, column: int) -> Numbers | None:
+    if numbers is None or numbers[column] == 0:
+        return numbers
+    zeroed = numbers.copy()
+    zeroed[column] = 0
+    return zeroed

@@ -70,6 +70,10 @@ class RoundTracker(RoundPart):
             self._ask(self.coordinator())
             self.watch(now_ns)
 
+    def greet(self, member: int) -> None:
+        """Speak to a member that has another epoch in mind, so that it tells what it knows."""
+        self._out.append((member, self._told(ASK, 0)))
+
     def on_told(self, told: Told, sender: int, now_ns: i64) -> bool:
         """Somebody's message arrived. Says whether more is agreed now."""
         if sender == self.me or not self.roll.alive(sender):

@@ -8,7 +8,8 @@ from typing import Final, final
 
 import numpy as np
 
-from semcast.protocol.stability.rounds.told import ABSTAINS, Numbers
+from semcast.protocol.stability.followed import ABSTAINS
+from semcast.protocol.stability.rounds.told import Numbers
 
 
 def lowest(one: Numbers, other: Numbers) -> Numbers:

@@ -1,0 +1,173 @@
+"""What worlds drive: one abstract class, and a member of a group behind it.
+
+Facts and a time go in (`multicast`, `receive`, `take`, `on_timer`); datagrams come out of
+`datagrams`, and `next_deadline_ns` says when to call `on_timer`. A machine has no clock, no socket
+and no randomness of its own, so the same one runs simulated and live. `Member` is one kind; another
+can stand wherever it stands: in the simulator, the explorer, the exhaustive search, the engine and
+the recorder.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mypy_extensions import i64, mypyc_attr
+
+from semcast.errors import WindowFullError
+from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.view import View
+from semcast.protocol.observer import Observer
+from semcast.protocol.outbox import Outgoing
+from semcast.wire.message import Message
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Machine(ABC):
+    """One process's part in a group."""
+
+    def __init__(self, config: MemberConfig, me: Source) -> None:
+        self.config = config
+        self.me = me
+
+    # -- the application ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
+        """Send to the whole group; if there is no room, WindowFullError, and nothing changed."""
+
+    def multicast_many(
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, now_ns: i64
+    ) -> int:
+        """Send these from `start` on, in order, while there is room; says how many were accepted.
+
+        `replaces` has one entry for each, or is None: nothing replaces anything. Anything but a
+        full window raises; what came before it was accepted (`sent` tells).
+        """
+        accepted: i64 = 0
+        try:
+            for at in range(start, len(payloads)):
+                self.multicast(payloads[at], None if replaces is None else replaces[at], now_ns)
+                accepted += 1
+        except WindowFullError:
+            pass
+        return accepted
+
+    @abstractmethod
+    def can_multicast(self, payload_bytes: i64 = 0) -> bool:
+        """Whether to try a message of this size that replaces nothing: it would be accepted now,
+        or never, because this member leaves.
+        """
+
+    @property
+    @abstractmethod
+    def sent(self) -> int:
+        """The number of the last message that this member multicast."""
+
+    @property
+    @abstractmethod
+    def blocked(self) -> bool:
+        """Whether the last message offered found no room."""
+
+    @abstractmethod
+    def blocked_ns(self, now_ns: i64) -> int:
+        """For how long altogether messages found no room."""
+
+    @abstractmethod
+    def all_stable(self) -> bool:
+        """Whether everybody has everything that this member multicast."""
+
+    @abstractmethod
+    def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
+        """The application takes what waits for it, in its order; this is delivery."""
+
+    @abstractmethod
+    def take_one(self, now_ns: i64) -> Message | None:
+        """The same for one message, if there is one."""
+
+    @abstractmethod
+    def deliverable(self) -> int:
+        """How many messages wait for the application; of a member that leaves, one or none."""
+
+    @abstractmethod
+    def oldest(self) -> Message | None:
+        """The message that has waited longest for the application, which stays."""
+
+    @abstractmethod
+    def age_ns(self, message: Message, now_ns: i64) -> int:
+        """How old a message is that waits here, whatever its sender's clock says."""
+
+    @abstractmethod
+    def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
+        """What covers a message that was skipped, if that is still remembered; for applications."""
+
+    # -- the network -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
+        """The opened frames of one datagram from `source`."""
+
+    @abstractmethod
+    def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
+        """What to send now, with about so many datagrams of new messages at the most.
+
+        Call after every other call, and again while `unsent`: what is not packed yet may still be
+        purged, so take no more than the network does.
+        """
+
+    @property
+    @abstractmethod
+    def unsent(self) -> bool:
+        """Whether messages wait to be sent, and may be sent now."""
+
+    @abstractmethod
+    def next_deadline_ns(self) -> int:
+        """When to call on_timer."""
+
+    @abstractmethod
+    def on_timer(self, now_ns: i64) -> None:
+        """Whatever is due by now."""
+
+    # -- the group ---------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def view(self) -> View:
+        """Who is in the group, as far as this member knows."""
+
+    @abstractmethod
+    def remove(self, sender: int, now_ns: i64) -> None:
+        """That member is gone for good, in the life that is known: wait for it no longer. In a
+        later life it is welcome.
+        """
+
+    @abstractmethod
+    def begin_leaving(self, now_ns: i64) -> None:
+        """Send nothing more, and find out whether this member may go."""
+
+    @property
+    @abstractmethod
+    def leaving(self) -> bool:
+        """Whether it has begun to leave."""
+
+    @abstractmethod
+    def settled(self, silent: list[int]) -> bool:
+        """Whether all others have what this member sent and, in S-RM, what it took. `silent` are
+        members that nothing is heard of.
+        """
+
+    @abstractmethod
+    def may_leave(self, silent: list[int], now_ns: i64) -> bool:
+        """Whether it is settled, and has all that it can get of what it had heard of."""
+
+    @abstractmethod
+    def stats(self) -> dict[str, int]:
+        """Counters and gauges, for people and tests."""
+
+
+# A configuration, who it is, the first view, randomness, who is told what happens, and whether it
+# came back to a group that runs, without memory.
+MachineMaker: TypeAlias = Callable[
+    [MemberConfig, Source, View, RandomStream, Observer | None, bool], Machine
+]

@@ -1,0 +1,125 @@
+"""A view: who is in a group, in which life, as one value.
+
+A position exists only inside a view: whoever speaks of positions or of votes says which view it
+means, by the digest, and nobody counts what was said of another one. So no vote of a former life is
+ever taken for one of this life, however late it comes.
+
+Views do not change: each step (somebody is in another life, somebody is gone) makes another one.
+Those who are gone keep their positions until somebody makes a view without them.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.errors import ConfigError
+from semcast.ids import Source
+
+_MASK: Final = (1 << 62) - 1
+_WORD: Final = (1 << 64) - 1
+
+
+@final
+class View:
+    """Number, members with their lives and names, f, digest."""
+
+    def __init__(
+        self,
+        number: int,
+        members: tuple[int, ...],
+        lives: tuple[int, ...],
+        f: int,
+        names: tuple[str, ...] = (),
+        gone: int = 0,
+    ) -> None:
+        """`members`: sender ids, in order; `lives`: of each; `gone`: who is, by position, as bits.
+
+        A number is how many steps led here; it orders the views of one member, and those who have
+        the same view soon have the same number. What tells views apart is the digest.
+        """
+        if list(members) != sorted(set(members)) or len(lives) != len(members):
+            raise ConfigError(f"members {list(members)}: name everybody once, in order, with lives")
+        self.number: Final = number
+        self.members: Final = members
+        self.lives: Final = lives
+        self.f: Final = f
+        self.names: Final = names
+        self.gone: Final = gone
+        self.positions: Final = {sender: at for at, sender in enumerate(members)}
+        # Bit i: the member at position i is there.
+        self.present_bits: Final = ((1 << len(members)) - 1) & ~gone
+        self.present: Final = [sender for at, sender in enumerate(members) if not gone >> at & 1]
+        self.digest: Final[i64] = _digest(members, lives, gone, f)
+
+    @staticmethod
+    def first(members: list[int], f: int, life: int = 1, names: tuple[str, ...] = ()) -> "View":
+        """Everybody is there, in the same life."""
+        ids = tuple(sorted(members))
+        return View(1, ids, (life,) * len(ids), f, names)
+
+    def position(self, sender: i64) -> int:
+        """Where a member stands in this view, or -1."""
+        return self.positions.get(int(sender), -1)
+
+    def life(self, sender: i64) -> int:
+        """The life that a member is in, or was in when it went; -1 if it is no member."""
+        at = self.positions.get(int(sender), -1)
+        return -1 if at < 0 else self.lives[at]
+
+    def is_present(self, sender: i64) -> bool:
+        """Whether it is a member and not gone."""
+        at = self.positions.get(int(sender), -1)
+        return at >= 0 and not self.gone >> at & 1
+
+    def others(self, me: Source) -> list[int]:
+        """Everybody who is not gone but one, in order."""
+        return [sender for sender in self.present if sender != me.sender]
+
+    def holds(self, source: Source) -> bool:
+        """Whether a source is the present life of a member that is there."""
+        return self.is_present(source.sender) and self.life(source.sender) == source.incarnation
+
+    def is_over(self, source: Source) -> bool:
+        """Whether a source is a life of a member that has ended, so that it sends no more."""
+        life = self.life(source.sender)
+        if source.incarnation != life:
+            return source.incarnation < life
+        return not self.is_present(source.sender)
+
+    def with_life(self, sender: int, life: int) -> "View":
+        """The next view: a member is there in a later life."""
+        at = self.positions[sender]
+        assert life > self.lives[at]
+        lives = (*self.lives[:at], life, *self.lives[at + 1 :])
+        return View(
+            self.number + 1, self.members, lives, self.f, self.names, self.gone & ~(1 << at)
+        )
+
+    def without(self, sender: int) -> "View":
+        """The next view: a member is gone."""
+        gone = self.gone | 1 << self.positions[sender]
+        return View(self.number + 1, self.members, self.lives, self.f, self.names, gone)
+
+    def numbered(self, number: int) -> "View":
+        """The same view, to which more steps led than was known."""
+        return View(number, self.members, self.lives, self.f, self.names, self.gone)
+
+    def __repr__(self) -> str:
+        return f"<View {self.number} of {len(self.present)} members, {int(self.digest):x}>"
+
+
+def _digest(members: tuple[int, ...], lives: tuple[int, ...], gone: int, f: int) -> int:
+    """A number that two views have in common only if they say the same of everybody."""
+    found = scatter(f + 1)
+    for at, sender in enumerate(members):
+        state = 2 * lives[at] + (gone >> at & 1)
+        found ^= scatter(scatter(sender) + state + 1)
+    return found & _MASK
+
+
+def scatter(value: int) -> int:
+    """A number that looks drawn at random (splitmix64), so that sums of few never meet."""
+    value = (value * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & _WORD
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
+    return value ^ (value >> 31)

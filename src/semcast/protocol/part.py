@@ -1,0 +1,40 @@
+"""A part of a member: it has frames of its own, timers, and is told of each view.
+
+The member hands each control frame to the part that its kind belongs to, calls `on_timer` when one
+is due, and lets every part `pack` what it has to say. Messages do not go through here.
+"""
+
+from abc import ABC, abstractmethod
+
+from mypy_extensions import i64
+
+from semcast.ids import SEQ_MAX, Source
+from semcast.protocol.membership.view import View
+from semcast.protocol.outbox import Outbox
+from semcast.wire.frames import ControlFrame
+
+
+class Part(ABC):
+    """What a member is made of, beside the way of messages."""
+
+    def kinds(self) -> tuple[int, ...]:
+        """The numbers of the control frames that are for this part."""
+        return ()
+
+    @abstractmethod
+    def install(self, view: View, now_ns: i64) -> None:
+        """From now on this view counts."""
+
+    @abstractmethod
+    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+        """A control frame of one of this part's kinds has come; if it speaks of a view, of ours."""
+
+    def on_timer(self, now_ns: i64) -> None:  # noqa: B027
+        """Whatever is due by now."""
+
+    def next_deadline_ns(self) -> i64:
+        """When to call `on_timer`."""
+        return SEQ_MAX
+
+    def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: B027
+        """Put what there is to say into datagrams."""

@@ -1,0 +1,110 @@
+"""Which sources a detection follows: views in; whether a source counts, and which have ended, out.
+
+A source is one life of a sender. It is followed while it is the sender's present life, and after
+that until it has *ended*: everybody has all that anybody has of it, so that nobody will ever ask
+for anything of it. Lives of a sender end in order, so one number a sender tells which have. So what
+is kept is bounded however often members come back. Knows nothing of votes.
+"""
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import SEQ_MAX, Source
+from semcast.protocol.config import LIVES_MAX
+from semcast.protocol.membership.view import View
+
+# Sources are dealt into pages of a few senders each, so that what is told of one fits a datagram.
+SENDERS_PER_PAGE: Final = 4
+# Sources of a page that a frame speaks of.
+WIDTH: Final = LIVES_MAX * SENDERS_PER_PAGE
+# Told in place of how far a source is agreed: it has ended.
+ENDED: Final = SEQ_MAX - 1
+# The vote of somebody who does not yet have a say: it lowers no minimum.
+ABSTAINS: Final = SEQ_MAX
+# A member that came back has a say on a source after it has abstained in a round in which everybody
+# spoke of that source. Who did not spoke of earlier lives of its sender (INV-IN-ORDER). So if some
+# have ended just now, it abstains once more.
+ABSTENTIONS: Final = 1
+ABSTENTIONS_AFTER_END: Final = 2
+
+
+def page_of(position: int) -> int:
+    """The page of the member at this position."""
+    return position // SENDERS_PER_PAGE
+
+
+@final
+class Followed:
+    """The sources that one member follows."""
+
+    def __init__(self, view: View, group_reliable: bool) -> None:
+        self.view = view
+        self._group: Final = group_reliable
+        # INV-ENDED: by sender, all its lives up to this one have ended.
+        self._ended: Final[dict[int, int]] = {}
+        self.install(view)
+
+    def install(self, view: View) -> None:
+        """Another view counts. In S-SM nobody but the sender has its messages, so that whatever is
+        over has ended.
+        """
+        self.view = view
+        if not self._group:
+            for sender in view.members:
+                last = view.life(sender) - int(view.is_present(sender))
+                self._ended[sender] = max(last, self._ended.get(sender, -1))
+
+    def page(self, source: Source) -> int:
+        """The page that a source belongs to, or -1 if its sender is no member."""
+        position = self.view.position(source.sender)
+        return -1 if position < 0 else page_of(position)
+
+    def has_ended(self, source: Source) -> bool:
+        """Whether everybody has all that there will ever be of this source."""
+        return source.incarnation <= self._ended.get(int(source.sender), -1)
+
+    def end(self, source: Source) -> None:
+        """A source has ended, and with it all lives of its sender before it."""
+        sender, life = int(source.sender), int(source.incarnation)
+        self._ended[sender] = max(life, self._ended.get(sender, -1))
+
+    def last_ended(self, sender: i64) -> Source:
+        """The last life of a sender that has ended; there is one."""
+        return Source(sender, self._ended[int(sender)])
+
+    def follows(self, source: Source, known: Iterable[Source]) -> bool:
+        """Whether a source is to be followed besides those that are known.
+
+        One of a later life than the view's is not, since the next view has it. One of a sender of
+        which two lives have not ended waits until one has: it is not lost, as who has its messages
+        keeps them.
+        """
+        if source.incarnation > self.view.life(source.sender) or self.has_ended(source):
+            return False
+        return len(_lives_before(source, known)) < LIVES_MAX
+
+    def first(self, known: Iterable[Source], ended: Iterable[int] = ()) -> list[Source]:
+        """Of each sender the first two lives that have not ended, or one if there is one to be told
+        of that has. These are what a frame has room for.
+
+        INV-IN-ORDER: whoever does not speak of a life speaks of earlier ones of the same sender. So
+        nobody takes a life to have ended while anybody has something of an earlier one.
+        """
+        room = dict.fromkeys(ended, LIVES_MAX - 1)
+        found = []
+        for source in sorted(known):
+            left = room.get(int(source.sender), LIVES_MAX)
+            if left > 0:
+                room[int(source.sender)] = left - 1
+                found.append(source)
+        return found
+
+    def may_end(self, source: Source, known: Iterable[Source]) -> bool:
+        """Whether a life may have ended: it is over, and all before it have (INV-IN-ORDER)."""
+        return self.view.is_over(source) and not _lives_before(source, known)
+
+
+def _lives_before(source: Source, known: Iterable[Source]) -> list[Source]:
+    return [one for one in known if one.sender == source.sender and one < source]

@@ -1,0 +1,219 @@
+"""Detection by gossip (SRM §5.3): votes of all members, told to a few at a time.
+
+What this member has and the vectors of others go in; what is stable and safe, and vectors, come
+out. When to tell is for `telling` to say, how votes are counted for `tracker`.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import RandomStream, Source
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.view import View
+from semcast.protocol.outbox import EVERYBODY, Outbox
+from semcast.protocol.stability.detection import Agreed, Detection, Heard
+from semcast.protocol.stability.followed import ENDED, Followed
+from semcast.protocol.stability.gossip.telling import Telling
+from semcast.protocol.stability.gossip.tracker import GossipTracker
+from semcast.wire.families.votes import SAFETY, STABILITY, Vector
+from semcast.wire.frames import ControlFrame
+
+
+@final
+class GossipDetection(Detection):
+    """Stability and safety of one member, by gossip."""
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        me: Source,
+        view: View,
+        random: RandomStream,
+        guarded: bool,
+        joining: bool,
+    ) -> None:
+        """`guarded`: safety matters. `joining`: the group runs, and this member came back."""
+        self._config: Final = config
+        self._me: Final = me
+        self._random: Final = random
+        self._guarded: Final = guarded
+        self._followed: Final = Followed(view, config.group_reliable)
+        self._stability: Final = GossipTracker(self._followed, me, False, 0, joining)
+        self._safety: Final = GossipTracker(self._followed, me, True, config.f + 1)
+        self._telling: Final = Telling(config)
+        # Everybody else who is not gone, in order.
+        self._others = view.others(me)
+        self._agreed = Agreed()
+        self._resting = False
+        self._leaving = False
+        self._waits = False
+        # INV-EXCUSED: silent members, as bits, that are not waited for by one that leaves.
+        self._excused = 0
+        # Whether a period is over, so that others are to be told.
+        self._due = False
+
+    def kinds(self) -> tuple[int, ...]:
+        return (STABILITY, SAFETY)
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def install(self, view: View, now_ns: i64) -> None:
+        same = view.digest == self._followed.view.digest
+        self._followed.install(view)
+        if same:
+            return  # but for its number
+        self._stability.install(view)
+        self._safety.install(view)
+        self._excused = 0
+        self._others = view.others(self._me)
+        self._take(self._stability.on_period(), self._safety.on_period())
+        self._telling.somebody_is_behind(now_ns)
+
+    # -- what this member has ----------------------------------------------------------------------
+
+    def has(self, source: Source, seq: i64, now_ns: i64) -> None:
+        more = self._stability.has(source, seq)
+        if self._guarded and not self._leaving:
+            self._safety.has(source, seq)
+        self._telling.news(more, now_ns)
+
+    def knows(self, source: Source, seq: i64) -> None:
+        self._stability.knows(source, seq)
+
+    def count_bytes(self, size_bytes: i64) -> None:
+        if self._telling.untold_max > 0:
+            self._telling.untold_bytes += size_bytes
+
+    def no_room(self, now_ns: i64) -> None:
+        self._waits = True
+        if self._is_small():
+            self._telling.somebody_tells(now_ns)
+        if self._on_demand():
+            self._telling.no_room(now_ns)
+
+    def room(self) -> None:
+        self._waits = False
+        self._telling.room()
+
+    def tell_soon(self, now_ns: i64) -> None:
+        self._telling.somebody_is_behind(now_ns)
+
+    def rest_safety(self, resting: bool) -> None:
+        self._resting = resting
+
+    def begin_leaving(self) -> None:
+        self._leaving = True
+
+    def excuse(self, silent: list[int]) -> None:
+        view = self._followed.view
+        self._excused = sum(1 << view.position(sender) for sender in silent)
+
+    # -- what is agreed ----------------------------------------------------------------------------
+
+    def poll(self, now_ns: i64) -> Agreed | None:  # noqa: ARG002
+        agreed = self._agreed
+        if not agreed:
+            return None
+        self._agreed = Agreed()
+        return agreed
+
+    def stable(self, source: Source) -> i64:
+        return self._stability.agreed(source)
+
+    def safe(self, source: Source) -> i64:
+        return self._safety.agreed(source)
+
+    def held(self, source: Source, seq: i64) -> bool:
+        return self._stability.held(source, seq, self._excused)
+
+    def follows(self, source: Source) -> bool:
+        return self._stability.follows(source)
+
+    def joining(self) -> bool:
+        return self._stability.joining
+
+    def _take(self, stable: list[Source], safe: list[Source]) -> None:
+        """Note what has come of what was told."""
+        joined = self._stability.take_joined()
+        if joined:
+            for source in joined:
+                self._safety.has(source, self._stability.agreed(source))
+        ended = self._stability.take_ended()
+        if ended:
+            self._safety.end(ended)
+        self._safety.take_ended()
+        agreed = self._agreed
+        agreed.joined += joined
+        agreed.ended += ended
+        agreed.missed += self._stability.take_missed()
+        agreed.stable += [source for source in stable if source not in ended]
+        agreed.safe += safe
+
+    # -- frames ------------------------------------------------------------------------------------
+
+    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+        assert isinstance(frame, Vector)
+        tracker = self._safety if frame.safety else self._stability
+        for row in frame.rows:
+            if row.agreed < tracker.agreed(row.source):
+                self._telling.somebody_is_behind(now_ns)
+            # Whoever tells has voted in the round, so it has no less than the lowest.
+            has = int(row.lowest) if row.lowest < ENDED else 0
+            heard = Heard(row.source, int(row.newest), int(teller.sender), has)
+            self._agreed.heard.append(heard)
+        waits_for_us = frame.waits and self._stability.lacks_vote(frame)
+        grown = tracker.on_vector(frame)
+        self._take([] if frame.safety else grown, grown if frame.safety else [])
+        if waits_for_us and self._on_demand():
+            self._telling.somebody_waits(now_ns)
+        if not frame.safety and self._is_small():
+            self._telling.somebody_tells(now_ns)
+
+    def on_timer(self, now_ns: i64) -> None:
+        if now_ns >= self._telling.due_ns():
+            self._telling.begin()
+            if self._excused != 0:
+                self._stability.renew(self._excused)
+            self._take(self._stability.on_period(), self._safety.on_period())
+            self._telling.done(self._stability.all_agreed(), now_ns)
+            self._due = True
+
+    def next_deadline_ns(self) -> i64:
+        return self._telling.due_ns()
+
+    def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
+        """Tell a few others who has what; less and less often when there is nothing to tell."""
+        if not self._due:
+            return
+        self._due = False
+        vectors = self._stability.vectors()
+        for vector in vectors:
+            vector.waits = self._waits
+        if self._guarded and not self._resting:
+            vectors += self._safety.vectors()
+        for to in self._peers():
+            for vector in vectors:
+                outbox.frame(to, vector)
+
+    def figures(self) -> dict[str, int]:
+        return {"sources_followed": len(self._stability.sources())}
+
+    # -- whom to tell ------------------------------------------------------------------------------
+
+    def _is_small(self) -> bool:
+        """Whether the group is small enough for everybody to be told at once."""
+        return len(self._others) <= self._config.gossip_fanout
+
+    def _on_demand(self) -> bool:
+        """Whether others are told when that helps, not only when a period is over."""
+        return self._config.gossip_messages > 0 and self._is_small()
+
+    def _peers(self) -> list[int]:
+        """Some other members, at random."""
+        if self._is_small():
+            return [EVERYBODY] if self._others else []
+        left = list(self._others)
+        return [
+            left.pop(self._random.randrange(len(left))) for _ in range(self._config.gossip_fanout)
+        ]

@@ -1,0 +1,315 @@
+"""A page: the rounds of a few senders, and which column of its tracker each of their lives has.
+
+What this member has of each source goes in; what the tracker makes of it comes out. On the wire a
+source has its name; here it has a column, in the order in which they came, so that members need not
+agree on columns. Of each sender only the first two lives that have not ended have one
+(`followed.py`); a column is given to another source only between rounds, since arrays that are
+under way speak of columns.
+
+A voter that does not mention a source has nothing of it. To send less (`delta`), a vote leaves out
+what is not more than agreed: whoever reads it takes what is agreed by its own reckoning, which
+everybody has. That is not so for f+1 votes, nor for somebody who came back without memory; so it is
+done only for stability, and only in groups in which nobody ever did. And a root that does not know
+yet what others do would never learn it from votes that leave it out; so it is done only for a root
+that has said so much itself (INV-SAID).
+"""
+
+from typing import Final, final
+
+import numpy as np
+
+from semcast.ids import Source
+from semcast.protocol.stability.followed import (
+    ABSTAINS,
+    ABSTENTIONS,
+    ABSTENTIONS_AFTER_END,
+    ENDED,
+    WIDTH,
+    Followed,
+)
+from semcast.protocol.stability.rounds.told import ACK, Numbers, Told
+from semcast.protocol.stability.rounds.tracker import RoundTracker
+from semcast.protocol.stability.rounds.trigger import Trigger
+from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
+
+# For so many results others are told which sources have ended.
+TOLD_RESULTS: Final = 2
+NO_COLUMN: Final = -1
+
+
+@final
+class Row:
+    """What is known of one source: as in the tracker, but quick to read."""
+
+    def __init__(self, joined: bool) -> None:
+        # What this member has; it is written to the tracker when it matters.
+        self.own = 0
+        self.agreed = 0
+        self.newest = 0
+        # What was there when the last round began here.
+        self.began = 0
+        self.column = NO_COLUMN
+        # Whether this member has a vote on it; if not, in how many rounds it has abstained.
+        self.joined = joined
+        self.abstained = 0
+        # Whether anybody else follows it.
+        self.heard = False
+
+
+@final
+class Page:
+    """One member's part in the rounds of a page."""
+
+    def __init__(
+        self,
+        number: int,
+        tracker: RoundTracker,
+        trigger: Trigger,
+        followed: Followed,
+        safety: bool,
+        joining: Source | None,
+        me: Source,
+    ) -> None:
+        """`joining`: not None for a member that came back: itself."""
+        self._followed: Final = followed
+        self._safety: Final = safety
+        self._joining: Final = joining
+        self._me: Final = me
+        self.number: Final = number
+        self.tracker: Final = tracker
+        self.trigger: Final = trigger
+        self.rows: Final[dict[Source, Row]] = {}
+        # By column, whose it is.
+        self.columns: Final[list[Source | None]] = [None] * WIDTH
+        # Columns of sources that have ended, until they may be used again.
+        self._left: Final[dict[int, None]] = {}
+        # By sender, for how many more results others are told which of its lives have ended.
+        self.ended: Final[dict[int, int]] = {}
+        self.stale = False
+        # Whether anything has come since the last round was begun or asked for here.
+        self.fresh = False
+        self.began_with: Row | None = None
+        self.began_agreed = 0
+        # Whether this member took part in a round when it was last looked at.
+        self.busy = False
+        # The last result that was looked at, and the last that was counted here.
+        self.result = (0, 0, 0)
+        self.counted: Told | None = None
+        # INV-SAID: that member knows that at least so much is agreed: it said so last.
+        self.teller = -1
+        self.said: list[int] = [0] * WIDTH
+
+    def row(self, source: Source) -> Row | None:
+        """What is known of a source, if it is to be followed."""
+        row = self.rows.get(source)
+        mine = source == self._me
+        if row is None and (mine or self._followed.follows(source, self.rows)):
+            joined = self._joining is None or source == self._joining
+            row = self.rows[source] = Row(joined)
+            self.place()
+        return row
+
+    def placed(self) -> list[tuple[Source, Row]]:
+        """The sources that have columns, in the order of these."""
+        return [(one, self.rows[one]) for one in self.columns if one is not None]
+
+    def place(self) -> None:
+        """Give columns to those that are to have one, as far as that can be done now."""
+        if not self.tracker.under_way():
+            for column in self._left:
+                self.tracker.put(column, 0, 0, 0)
+            self._left.clear()
+        wanted = self._followed.first(self.rows)
+        if len(wanted) == len(self.rows) and all(
+            row.column != NO_COLUMN for row in self.rows.values()
+        ):
+            return
+        if not self.tracker.under_way():
+            self.flush()
+            for source, row in self.placed():
+                if source not in wanted:
+                    self.tracker.put(row.column, 0, 0, 0)
+                    self.columns[row.column] = None
+                    row.column = NO_COLUMN
+        for source in wanted:
+            if self.rows[source].column == NO_COLUMN:
+                self._give_column(source, self.rows[source])
+        self.abstain()
+
+    def _give_column(self, source: Source, row: Row) -> None:
+        for column, owner in enumerate(self.columns):
+            if owner is None and column not in self._left:
+                self.columns[column] = source
+                row.column = column
+                self.tracker.put(column, row.own, row.agreed, row.newest)
+                return
+
+    def abstain(self) -> None:
+        """Let the tracker know on which sources this member has no vote yet."""
+        away = [row.column for _, row in self.placed() if not row.joined]
+        self.tracker.abstain_on(away)
+
+    def drop(self, source: Source) -> None:
+        """A source has ended."""
+        row = self.rows.pop(source)
+        if row.column != NO_COLUMN:
+            self.columns[row.column] = None
+            self._left[row.column] = None
+        if self.began_with is row:
+            self.began_with = None
+
+    def end(self, source: Source) -> list[tuple[Source, bool]]:
+        """A source has ended, and with it earlier lives; says which that were followed, and whether
+        this member had a vote on each.
+        """
+        self._followed.end(source)
+        self.ended[int(source.sender)] = TOLD_RESULTS
+        ended = [(one, row.joined) for one, row in self.rows.items() if self._has_ended(one)]
+        for one, _ in ended:
+            self.drop(one)
+        return ended
+
+    def _has_ended(self, source: Source) -> bool:
+        return self._followed.has_ended(source)
+
+    def join(self, values: Numbers) -> list[Source]:
+        """INV-JOIN: a round is over, with this result; begin with sources on which this member
+        abstained in it, if nobody can have left them out. Says with which.
+        """
+        first = self._followed.first(self.rows)
+        joined = []
+        for source, row in self.placed():
+            if row.joined or not self.tracker.abstained_on(row.column):
+                continue
+            row.abstained += 1
+            ended = int(source.sender) in self.ended
+            enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
+            # What is over and nobody else speaks of has ended, as they will say.
+            lives = row.heard or not self._followed.view.is_over(source)
+            if row.abstained >= enough and lives and source in first:
+                row.joined = True
+                row.own = row.agreed = max(row.own, int(values[row.column]))
+                self.tracker.begin_at(row.column, row.own)
+                joined.append(source)
+        self.abstain()
+        return joined
+
+    def flush(self) -> None:
+        """Let the tracker know what this member has."""
+        if self.stale:
+            self.stale = False
+            for _, row in self.placed():
+                if row.own > self.tracker.own[row.column]:
+                    self.tracker.advance(row.column, row.own)
+
+    def waiting(self) -> tuple[int, Row | None]:
+        """How many messages wait to be agreed on of the source with most of them, and its row."""
+        most = 0
+        where: Row | None = None
+        for _, row in self.placed():
+            known = max(row.own, row.newest)
+            if known - row.agreed > most:
+                most, where = known - row.agreed, row
+        if most == 0 and self.tracker.wants():
+            most = 1
+        return most, where
+
+    def begin(self) -> tuple[int, int]:
+        """A round begins here: how much waits, and how much has come since the last one."""
+        waiting, row = self.waiting()
+        came = max((one.own - one.began for one in self.rows.values()), default=0)
+        for one in self.rows.values():
+            one.began = one.own
+        self.fresh = False
+        self.began_with = row
+        self.began_agreed = 0 if row is None else row.agreed
+        self.flush()
+        return waiting, came
+
+    def settled(self) -> int:
+        """How much of what waited when a round began here is agreed since."""
+        return 0 if self.began_with is None else self.began_with.agreed - self.began_agreed
+
+    # -- the wire ----------------------------------------------------------------------------------
+
+    def frame_of(self, told: Told, target: int, may_leave_out: bool) -> Round:
+        """What the tracker has to say, with the names of sources."""
+        view = self._followed.view
+        unnamed = SAYS_NOTHING
+        values: list[int] = [0] * WIDTH
+        usual = values
+        if told.values is not None:
+            values = told.values.tolist()
+            unnamed = HAVE_NONE
+            if all(value == ABSTAINS for value in values):
+                unnamed = ABSTAIN
+                usual = values
+            elif may_leave_out and self._leaves_out(told):
+                unnamed = HAVE_AGREED
+                usual = [0 if one is None else self.rows[one].agreed for one in self.columns]
+        newest: list[int] = [0] * WIDTH if told.newest is None else told.newest.tolist()
+        rows: list[tuple[Source, int, int]] = []
+        for source in self._followed.first(self.rows):
+            row, at = self.rows[source], self.rows[source].column
+            if at == NO_COLUMN:
+                # It is in nobody's arrays yet, but others are to know that there is such a life.
+                rows.append((source, 0, row.newest))
+            elif values[at] != usual[at] or newest[at] > row.agreed or view.is_over(source):
+                rows.append((source, values[at], newest[at]))
+        if not self._safety:
+            rows += [(self._followed.last_ended(sender), ENDED, 0) for sender in self.ended]
+        return Round(
+            view.digest,
+            view.number,
+            self._safety,
+            told.kind,
+            unnamed,
+            self.number,
+            target,
+            told.epoch,
+            told.round,
+            told.root,
+            told.count,
+            rows,
+        )
+
+    def _leaves_out(self, told: Told) -> bool:
+        """Whether a vote may leave out what is agreed; see the module's docstring."""
+        if told.kind != ACK or told.root != self.teller:
+            return False
+        return all(row.agreed <= self.said[row.column] for _, row in self.placed())
+
+    def told_of(self, frame: Round) -> tuple[Told, list[tuple[Source, bool]]]:
+        """What a frame tells the tracker; and which sources have ended, as it says."""
+        ended: list[tuple[Source, bool]] = []
+        values: Numbers | None = None
+        if frame.unnamed == HAVE_NONE:
+            values = np.zeros(WIDTH, np.int64)
+        elif frame.unnamed == HAVE_AGREED:
+            values = self.tracker.agreed.copy()
+        elif frame.unnamed == ABSTAIN:
+            values = np.full(WIDTH, ABSTAINS, np.int64)
+        newest = np.zeros(WIDTH, np.int64)
+        for source, value, heard_of in frame.rows:
+            if self._followed.page(source) != self.number:
+                continue
+            if self._followed.has_ended(source):
+                if value != ENDED or frame.root != self.tracker.me:
+                    self.ended[int(source.sender)] = TOLD_RESULTS
+                continue
+            if value == ENDED:
+                ended += self.end(source)
+                continue
+            row = self.row(source)
+            if row is None:
+                continue
+            row.heard = True
+            if row.column == NO_COLUMN:
+                row.newest = max(row.newest, heard_of)
+                continue
+            newest[row.column] = heard_of
+            if values is not None:
+                values[row.column] = value
+        root, count = int(frame.root), int(frame.count)
+        told = Told(frame.kind, frame.epoch, frame.round, root, count, values, newest)
+        return told, ended

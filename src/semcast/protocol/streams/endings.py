@@ -1,0 +1,65 @@
+"""Endings: streams of sources that have ended in; nothing of them is kept, once that may be, out.
+
+What was kept for others goes at once, since nobody will ask for it. What waits for the application
+stays until it was taken.
+"""
+
+from typing import Final, final
+
+from semcast.ids import Source
+from semcast.protocol.order import Order
+from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.queue.guard import SafeUpTo
+from semcast.protocol.streams.answers import Answers
+from semcast.protocol.streams.asking import Asking
+from semcast.protocol.streams.inbound import Inbound
+from semcast.wire.sources import Sources
+
+
+@final
+class Endings:
+    """One member's streams that come to their ends."""
+
+    def __init__(
+        self,
+        order: Order,
+        retained: PurgingBuffer,
+        guard: SafeUpTo | None,
+        answers: Answers,
+        asking: Asking,
+        sources: Sources,
+    ) -> None:
+        """`sources`: those that the decoder has seen, which forgets with us."""
+        self._order: Final = order
+        self._retained: Final = retained
+        self._guard: Final = guard
+        self._answers: Final = answers
+        self._asking: Final = asking
+        self._sources: Final = sources
+        self._waiting: Final[dict[Source, Inbound]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def end(self, source: Source, inbound: Inbound | None) -> None:
+        """Keep nothing of a source for others; its stream, if there is one, waits for its end."""
+        if inbound is not None:
+            self._waiting[source] = inbound
+        self._retained.forget(source)
+        self._answers.forget(source)
+        self._asking.forget(source)
+        if self._guard is not None:
+            self._guard.forget(source)
+
+    def forget(self, inbounds: dict[Source, Inbound]) -> None:
+        """Take out those of which the application has taken everything."""
+        for source, inbound in list(self._waiting.items()):
+            if inbound.next <= inbound.newest or self._order.waiting.held_of(source) > 0:
+                continue
+            del self._waiting[source]
+            del inbounds[source]
+            self._order.forget(source)
+            self._sources.forget(source)
+            for other in inbounds.values():
+                if other.former is inbound:
+                    other.former = inbound.former
