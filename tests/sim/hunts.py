@@ -42,8 +42,7 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     every: tuple[Stability, ...] = get_args(Stability)
     rounds = [name for name in every if name != "gossip"]
     for seed in count(first):
-        by_rounds = hunt in ("rounds", "back")
-        scenario = case(seed, rounds[seed % len(rounds)] if by_rounds else None)
+        scenario = case(seed, rounds[seed % len(rounds)] if hunt == "rounds" else None)
         # What these find is not what the broken variants are about, and each takes its time.
         if any(isinstance(one, Restarts) for one in scenario.processes):
             continue
@@ -54,8 +53,6 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
             back = {one.member for one in scenario.processes if isinstance(one, Restart)}
             if scenario.protocol.order != "key" or back.isdisjoint(scenario.senders):
                 continue
-        if hunt == "back" and not any(isinstance(one, Restart) for one in scenario.processes):
-            continue
         if hunt == "leave" and not any(isinstance(one, Leave) for one in scenario.processes):
             continue
         yield scenario
@@ -89,17 +86,19 @@ def run_trackers(first: int, runs_max: int) -> str:
     return ""
 
 
-def run_members(first: int, runs_max: int) -> str:
-    """What breaks in the first group of members on a lossy network, two of whom come back often."""
+def run_members(first: int, runs_max: int, crowds: bool) -> str:
+    """What breaks in the first group of members on a lossy network, two of whom come back often; or
+    in the first crowd of them.
+    """
     sys.path.append(str(Path(__file__).parents[2]))
-    from tests.protocol.stability.test_detection import restless
+    from tests.protocol.stability.test_detection import crowd, restless
 
     from semcast.protocol.config import STABILITY_PROTOCOLS
 
     for seed in range(first, first + runs_max):
         kind = STABILITY_PROTOCOLS[seed % len(STABILITY_PROTOCOLS)]
         try:
-            group = restless(kind, seed)
+            group = crowd(kind, seed) if crowds else restless(kind, seed)
             group.settle()
             forgot = group.run(20_000, group.forgot_what_is_over)
             assert forgot, f"sources followed and held: {group.followed()}"
@@ -114,8 +113,8 @@ def main(hunt: str, first: int, hunt_max: int, breaks: str) -> int:
         found = exhaust_scopes(first, hunt_max)
     elif hunt == "trackers":
         found = run_trackers(first, hunt_max)
-    elif hunt == "members":
-        found = run_members(first, hunt_max)
+    elif hunt in ("members", "crowds"):
+        found = run_members(first, hunt_max, hunt == "crowds")
     else:
         found = explore_cases(hunt, first, hunt_max, breaks)
     print(found or "nothing was caught")
