@@ -199,6 +199,16 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert sorted(listed) == sorted(pages - {"index"})
 
 
+def test_the_glossary_has_each_word_once_and_says_where_it_lives() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| .+ \| `(.+)` \|$", text, re.M)
+    words = [word.strip(" *") for names, _ in rows for word in names.split(",")]
+    assert len(words) > 50
+    assert len(words) == len(set(words))
+    for _, place in rows:
+        assert (ROOT / "src" / "semcast" / place).exists(), place
+
+
 def test_the_makefile_puts_it_there() -> None:
     text = (ROOT / "Makefile").read_text()
     assert "VENV := .venv" in text
