@@ -199,6 +199,17 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert sorted(listed) == sorted(pages - {"index"})
 
 
+def test_every_page_that_the_code_names_is_there() -> None:
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("bench/**/*.py"), ROOT / "pyproject.toml"]
+    named = {
+        page
+        for file in files
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
+
+
 def test_the_glossary_has_each_word_once_and_says_where_it_lives() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (.+?) \| .+ \| `(.+)` \|$", text, re.M)
