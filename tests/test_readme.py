@@ -49,13 +49,14 @@ def command_of(words: list[str]) -> tuple[Any, list[str]]:
 
 
 def assert_that_pip_finds(words: list[str]) -> None:
-    """`pip install .` or `pip install .[extra]`, in the project's folder."""
+    """`pip install .` or `pip install .[extra,extra]`, in the project's folder."""
     install, place = words
-    extra = re.fullmatch(r"\.(?:\[([\w-]+)\])?", place)
+    found = re.fullmatch(r"\.(?:\[([\w,-]+)\])?", place)
     assert install == "install"
-    assert extra is not None, f"{place} is not this folder"
+    assert found is not None, f"{place} is not this folder"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert extra[1] is None or extra[1] in project["optional-dependencies"]
+    extras = found[1].split(",") if found[1] else []
+    assert set(extras) <= set(project["optional-dependencies"])
 
 
 def test_there_are_commands_to_try() -> None:
