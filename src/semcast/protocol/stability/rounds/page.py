@@ -191,7 +191,7 @@ class Page:
         assert counted.values is not None
         assert counted.newest is not None
         return (
-            counted.values[at] >= counted.newest[at]
+            bool(counted.values[at] >= counted.newest[at])
             and counted.name() != self._left_out
             and self._followed.may_end(source, known)
         )
