@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+INSTALL := $(BIN)/python tools/install.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi') setup.py pyproject.toml
 # The same files, interpreted: src comes before the compiled package that .venv holds.
 PURE := PYTHONPATH=src
@@ -27,90 +27,101 @@ help: ## Explain the targets
 preflight:
 	@$(PYTHON) tools/preflight.py
 
-$(VENV)/.deps: constraints.txt pyproject.toml | preflight
-	@echo "Setting up $(VENV) (first time: several minutes; Spark alone is 450 MB) ..."
+# What the demo needs and no more: the command line, Spark, and what compiles the package.
+$(VENV)/.deps: constraints.txt pyproject.toml tools/requirements.py | preflight
+	@echo "Setting up, 1 of 3: an empty $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python tools/requirements.py pyproject.toml dev > $(VENV)/requirements.txt
-	@$(PIP) install -c constraints.txt -r $(VENV)/requirements.txt
+	@$(BIN)/python tools/requirements.py pyproject.toml cli spark build > $(VENV)/requirements.txt
+	@$(INSTALL) "Setting up, 2 of 3: what semcast needs, a few minutes; Spark alone is 450 MB" \
+		-c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.deps $(SOURCES)
-	@echo "Compiling semcast into $(VENV) ..."
 	@rm -rf build
-	@$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	@$(INSTALL) "Setting up, 3 of 3: semcast itself is compiled, a minute or two" \
+		--no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+# The rest: tests, linters, docs.
+$(VENV)/.dev: $(VENV)/.deps
+	@$(BIN)/python tools/requirements.py pyproject.toml dev > $(VENV)/requirements-dev.txt
+	@$(INSTALL) "Setting up tools for tests, checks and docs" -c constraints.txt -r $(VENV)/requirements-dev.txt
 	@touch $@
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Set up .venv and compile
+setup: $(VENV)/.installed ## Set up .venv with what semcast needs, and compile
+
+.PHONY: setup-dev
+setup-dev: setup $(VENV)/.dev ## The same, with what tests, checks and docs need
 
 .PHONY: demo
 demo: setup ## Show what semcast does, in a minute
 	@$(BIN)/semcast demo
 
 .PHONY: test
-test: setup ## Run the tests: with Spark, live groups, the rest, and the core interpreted, side by side
+test: setup-dev ## Run the tests: with Spark, live groups, the rest, and the core interpreted, side by side
 	@$(BIN)/python tools/together.py $(STREAMS:%="$(MAKE) --no-print-directory %")
 
 .PHONY: test-core
 test-core: test-live test-rest test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
 
 .PHONY: test-spark
-test-spark: setup
+test-spark: setup-dev
 	@echo "== Spark"
 	@$(PYTEST) tests/pipeline $(SPARK_TESTS)
 
 .PHONY: test-live
-test-live: setup
+test-live: setup-dev
 	@echo "== live groups, compiled"
 	@$(PYTEST) $(LIVE_TESTS)
 
 .PHONY: test-rest
-test-rest: setup
+test-rest: setup-dev
 	@echo "== everything but Spark and live groups, compiled"
 	@$(PYTEST) --ignore=tests/pipeline $(patsubst %,--ignore=%,$(SPARK_TESTS) $(LIVE_TESTS))
 
 .PHONY: test-pure
-test-pure: setup
+test-pure: setup-dev
 	@echo "== the core, interpreted"
 	@$(PURE) $(PYTEST) tests/obsolescence tests/wire tests/protocol tests/sim/test_scheduler.py tests/sim/test_network.py \
 		tests/sim/test_faults.py tests/sim/test_host.py tests/test_build.py
 
 .PHONY: check
-check: $(VENV)/.deps ## Lint, types, import order
+check: $(VENV)/.dev ## Lint, types, import order
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(PURE) $(BIN)/mypy
 	@$(PURE) $(BIN)/lint-imports
 
 .PHONY: coverage
-coverage: $(VENV)/.deps ## Branch coverage of the core (interpreted)
+coverage: $(VENV)/.dev ## Branch coverage of the core (interpreted)
 	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
 .PHONY: bench
-bench: setup ## Time the hot path, the simulator, a group of 64 and stability rounds, each in one run
+bench: setup-dev ## Time the hot path, the simulator, a group of 64 and stability rounds, each in one run
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.simulator
 	@$(BIN)/python -m bench.group
 	@$(BIN)/python -m bench.stability
 
 .PHONY: bench-peers
-bench-peers: setup ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
+bench-peers: setup-dev ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
 	@$(BIN)/python -m bench.peers $(PEERS)
 
 .PHONY: bench-loss
-bench-loss: setup ## semcast and pyzmq under loss, and with 2 to 16 receivers; needs root; LOSS="--runs 5"
+bench-loss: setup-dev ## semcast and pyzmq under loss, and with 2 to 16 receivers; needs root; LOSS="--runs 5"
 	@$(BIN)/python -m bench.loss $(LOSS)
 
 .PHONY: bench-flood
-bench-flood: setup ## A sealed group under floods from without, beside a process that only burns time; FLOOD="--rounds 3"
+bench-flood: setup-dev ## A sealed group under floods from without, beside a process that only burns time; FLOOD="--rounds 3"
 	@$(BIN)/python -m bench.flood $(FLOOD)
 
 .PHONY: bench-groups
-bench-groups: setup ## What it costs to be in 50 groups at once, beside one; MANY="--groups 200"
+bench-groups: setup-dev ## What it costs to be in 50 groups at once, beside one; MANY="--groups 200"
 	@$(BIN)/python -m bench.groups $(MANY)
 
 .PHONY: bench-spark
-bench-spark: setup ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
+bench-spark: setup-dev ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
 	@$(BIN)/python -m bench.spark $(SPARK)
 
 .PHONY: proof
@@ -123,22 +134,22 @@ explore: setup ## Random groups under random faults, all checked, for EXPLORE_SE
 		$${EXPLORE_STABILITY:+--stability $$EXPLORE_STABILITY}
 
 .PHONY: soak
-soak: setup ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
+soak: setup-dev ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
 
 .PHONY: fuzz
-fuzz: setup ## Fuzz the decoder, then notes, guided by coverage, for FUZZ_SECONDS (60) each
-	@$(PIP) install -c constraints.txt atheris
+fuzz: setup-dev ## Fuzz the decoder, then notes, guided by coverage, for FUZZ_SECONDS (60) each
+	@$(INSTALL) "The fuzzer" -c constraints.txt atheris
 	@$(PURE) $(BIN)/python tests/fuzz_wire.py -max_total_time=$${FUZZ_SECONDS:-60}
 	@$(PURE) $(BIN)/python -m tests.fuzz_notes -max_total_time=$${FUZZ_SECONDS:-60}
 
 .PHONY: docs
-docs: setup ## Build the documentation into docs/_build/html
+docs: setup-dev ## Build the documentation into docs/_build/html
 	@$(PURE) $(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 .PHONY: format
-format: $(VENV)/.deps ## Format the code
+format: $(VENV)/.dev ## Format the code
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format -q .
 
