@@ -62,6 +62,10 @@ demo: setup ## Show what semcast does, in a minute
 test: setup-dev ## Run the tests: with Spark, live groups, the rest, and the core interpreted, side by side
 	@$(BIN)/python tools/together.py $(STREAMS:%="$(MAKE) --no-print-directory %")
 
+.PHONY: test-quick
+test-quick: $(VENV)/.dev ## Run fast tests of every room (tests/quick.txt), interpreted, without Spark: 2 minutes
+	@$(PURE) $(PYTEST) @tests/quick.txt
+
 .PHONY: test-core
 test-core: test-live test-rest test-pure ## Run the tests without Spark; the core's on both builds, compiled and interpreted
 
@@ -132,6 +136,10 @@ proof: setup ## Every run of 4 processes and 4 messages, as far as PROOF_SECONDS
 explore: setup ## Random groups under random faults, all checked, for EXPLORE_SECONDS (600)
 	@$(BIN)/semcast sim explore --seconds $${EXPLORE_SECONDS:-600} --seed $${EXPLORE_SEED:-1} --workers $$(nproc) \
 		$${EXPLORE_STABILITY:+--stability $$EXPLORE_STABILITY}
+
+.PHONY: hunt
+hunt: setup-dev ## Every broken variant from the first seed on, HUNT_SECONDS (60) each; HUNT="--only rounds"
+	@$(BIN)/python -m tests.sim.hunt_all --seconds $${HUNT_SECONDS:-60} $(HUNT)
 
 .PHONY: soak
 soak: setup-dev ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
