@@ -31,7 +31,7 @@ preflight:
 $(VENV)/.deps: constraints.txt pyproject.toml tools/requirements.py | preflight
 	@echo "Setting up, 1 of 3: an empty $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python tools/requirements.py pyproject.toml cli spark build > $(VENV)/requirements.txt
+	@$(BIN)/python tools/requirements.py pyproject.toml spark build > $(VENV)/requirements.txt
 	@$(INSTALL) "Setting up, 2 of 3: what semcast needs, a few minutes; Spark alone is 450 MB" \
 		-c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
