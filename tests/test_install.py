@@ -26,11 +26,12 @@ def test_what_is_large_is_told_with_its_size_and_the_rest_is_counted() -> None:
             "  Downloading https://x.org/a/pyspark-4.3.0.tar.gz (434.2 MB)",
             "Building wheels for collected packages: pyspark",
             "  Building wheel for pyspark (pyproject.toml): started",
+            "  Building wheel for pyspark (pyproject.toml): still running...",
             "Installing collected packages: py4j, rich, pyspark",
         )
     ]
     assert [one for one in said if one] == [
-        "fetching pyspark 4.3.0, 434.2 MB", "building pyspark", "installing 3 packages",
+        "fetching pyspark 4.3.0, 434.2 MB", "building pyspark", "installing 3: py4j, rich, pyspark",
     ]  # fmt: skip
     assert progress.packages == 2
 

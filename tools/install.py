@@ -30,21 +30,20 @@ class Progress:
         self.packages = 0
 
     def note(self, line: str) -> str:
-        """What to show of a line, or nothing."""
-        if found := FETCHED.match(line):
-            name, version, *_ = found[1].rpartition("/")[2].removesuffix(".tar.gz").split("-")
-            self.doing = f"fetching {name} {version}, {found[2]}"
-            return self.doing
+        """What to show of a line; nothing, if it is no news."""
+        before = self.doing
         if found := COLLECTED.match(line):
             self.packages += 1
             self.doing = f"package {self.packages}, {found[1]}"
+            return ""
+        if found := FETCHED.match(line):
+            name, version, *_ = found[1].rpartition("/")[2].removesuffix(".tar.gz").split("-")
+            self.doing = f"fetching {name} {version}, {found[2]}"
         elif found := BUILDING.match(line):
             self.doing = f"building {found[1]}"
-            return self.doing
         elif found := INSTALLING.match(line):
-            self.doing = f"installing {len(found[1].split(','))} packages"
-            return self.doing
-        return ""
+            self.doing = f"installing {found[1].count(',') + 1}: {found[1][:60]}"
+        return self.doing if self.doing != before else ""
 
 
 def read(output: IO[str], lines: "queue.Queue[str | None]") -> None:
