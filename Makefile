@@ -9,12 +9,14 @@ INSTALL := $(BIN)/python tools/install.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi') setup.py pyproject.toml
 # The same files, interpreted: src comes before the compiled package that .venv holds.
 PURE := PYTHONPATH=src
-# These start Spark as tests/pipeline does, and so run beside it, in a process of their own.
-SPARK_TESTS := tests/bench/test_spark_bench.py tests/cli/test_profile.py
+# These start Spark too, each of them more than once or for long, and mostly wait for it: they run
+# beside the rest of tests/pipeline, with sessions of their own.
+JOBS_TESTS := $(wildcard $(addprefix tests/pipeline/test_,cluster.py connect.py demo.py plan.py session.py stream*.py sweep*.py)) \
+	tests/bench/test_spark_bench.py tests/cli/test_profile.py
 # These wait for each other more than they compute, and so run beside two that compute.
 LIVE_TESTS := tests/live tests/cli/test_live.py tests/examples tests/bench/test_peers.py
-# The longest first; the last one takes the place of the first that ends.
-STREAMS := test-spark test-live test-rest test-pure
+# The longest first; the last ones take the place of those that end first.
+STREAMS := test-spark test-jobs test-live test-rest test-pure
 # A test that hangs says where, long before anybody loses patience.
 PYTEST := $(BIN)/python -m pytest -q -o faulthandler_timeout=300
 
@@ -71,8 +73,13 @@ test-core: test-live test-rest test-pure ## Run the tests without Spark; the cor
 
 .PHONY: test-spark
 test-spark: setup-dev
-	@echo "== Spark"
-	@$(PYTEST) tests/pipeline $(SPARK_TESTS)
+	@echo "== Spark: reads, profiles, analyses, verifies"
+	@$(PYTEST) tests/pipeline $(patsubst %,--ignore=%,$(JOBS_TESTS))
+
+.PHONY: test-jobs
+test-jobs: setup-dev
+	@echo "== Spark: plans, sweeps, streams, clusters, the demo"
+	@$(PYTEST) $(JOBS_TESTS)
 
 .PHONY: test-live
 test-live: setup-dev
@@ -82,7 +89,7 @@ test-live: setup-dev
 .PHONY: test-rest
 test-rest: setup-dev
 	@echo "== everything but Spark and live groups, compiled"
-	@$(PYTEST) --ignore=tests/pipeline $(patsubst %,--ignore=%,$(SPARK_TESTS) $(LIVE_TESTS))
+	@$(PYTEST) --ignore=tests/pipeline $(patsubst %,--ignore=%,$(JOBS_TESTS) $(LIVE_TESTS))
 
 .PHONY: test-pure
 test-pure: setup-dev
