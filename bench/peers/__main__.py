@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from bench.page import write_between
 from bench.peers import environment
 from bench.peers.api import ALL, LATENCY, SLOW_READER, THROUGHPUT
 from bench.peers.judge import requirements
@@ -30,7 +31,7 @@ from bench.peers.plan import (
     perform,
     steps_of,
 )
-from bench.peers.show import show, to_json, to_markdown
+from bench.peers.show import BEGIN, show, to_json, to_markdown
 from bench.peers.trial import Facts, Trial
 
 _WIDTH = 170
@@ -49,7 +50,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     add("--seconds", type=float, help=f"length of a run: {_defaults(SECONDS)}")
     add("--rounds", type=int, help=f"the best of so many counts: {_defaults(ROUNDS)}")
     add("--json", type=Path, help="save the JSON here too")
-    add("--markdown", type=Path, help="save the tables here, as a page")
+    add("--markdown", type=Path, help="put the tables into this page: docs/peers.md")
     add("--no-install", action="store_true", help="use .venv-peers as it is")
     chosen = parser.parse_args(words)
     _check(parser, chosen)
@@ -168,7 +169,7 @@ def main(words: list[str] | None = None) -> int:
     if chosen.json:
         chosen.json.write_text(text + "\n")
     if chosen.markdown:
-        chosen.markdown.write_text(to_markdown(rows, required, about))
+        write_between(chosen.markdown, BEGIN, to_markdown(rows, required, about))
     return 0
 
 

@@ -4,17 +4,20 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bench.page import mark_of
 from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT
 from bench.peers.judge import Requirement
 from bench.peers.outcome import Figures
 from bench.peers.plan import Row
 
+# Before the tables of docs/peers.md.
+BEGIN: Final = mark_of("python -m bench.peers --markdown")
 _HEADS = {
     THROUGHPUT: ("messages/s", "lost", "CPU s/million", ""),
     LATENCY: ("p50 µs", "p99 µs", "rate kept", "lost", "CPU s/million"),
@@ -79,12 +82,10 @@ def _table(sheet: Sheet) -> Table:
 
 
 def to_markdown(rows: list[Row], required: list[Requirement], about: dict[str, Any]) -> str:
-    """All tables as a page, with the command that makes them and where it ran."""
+    """All tables, with the command that makes them and where it ran."""
     machine = about["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     page = [
-        "# semcast beside its peers: figures of one run",
-        "",
         f"    {about['command']}",
         "",
         f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; semcast "
@@ -92,7 +93,7 @@ def to_markdown(rows: list[Row], required: list[Requirement], about: dict[str, A
         "[how it is measured](design/bench-peers.md).",
     ]
     for sheet in [*sheets(rows), *([verdicts(required)] if required else [])]:
-        page += ["", f"## {sheet.title[0].upper()}{sheet.title[1:]}", ""]
+        page += ["", f"### {sheet.title[0].upper()}{sheet.title[1:]}", ""]
         page.append(f"| {' | '.join(sheet.heads)} |")
         left = [at == 0 or head in sheet.words for at, head in enumerate(sheet.heads)]
         page.append(f"|{'|'.join('---' if one else '---:' for one in left)}|")

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bench.page import mark_of, write_between
 from bench.spark.meter import Line
 from bench.spark.run import Measured, Plan, Results
 from bench.spark.show import growth, rate, spark_ratio, spark_seconds, totals
 from bench.spark.worker import START
 
-BEGIN: Final = "<!-- measured: begin (written by python -m bench.spark --markdown) -->"
-END: Final = "<!-- measured: end -->"
+BEGIN: Final = mark_of("python -m bench.spark --markdown")
 _GB: Final = 1e9
 _BUSY_LOAD: Final = 0.5
 # Of processor time at the largest size: how a job grows that takes less is noise.
@@ -23,12 +23,7 @@ _GROWTH_S_MIN: Final = 5.0
 
 def write_page(path: Path, text: str) -> None:
     """Put the text between the marks, or into a file of its own."""
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    marked = f"{BEGIN}\n\n{text.strip()}\n\n{END}"
-    whole = before + marked + after if begin and end else f"{marked}\n"
-    path.write_text(whole, encoding="utf-8")
+    write_between(path, BEGIN, text)
 
 
 def markdown(plan: Plan, results: Results, about: dict[str, Any]) -> str:

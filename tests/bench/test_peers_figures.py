@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.page import END
 from bench.peers import case as cases
 from bench.peers import environment, payload
 from bench.peers.__main__ import _given, main
@@ -16,7 +17,7 @@ from bench.peers.judge import Requirement, requirements
 from bench.peers.outcome import best, figures
 from bench.peers.plan import ADAPTERS, Entry, Row, cases_of, entries, steps_of
 from bench.peers.receiving import Aging, Counting
-from bench.peers.show import absences, show, to_json, to_markdown
+from bench.peers.show import BEGIN, absences, show, to_json, to_markdown
 from bench.peers.trial import Facts, find_binary
 from bench.peers.usage import MemoryLog, cpu_s_of, percentile
 from hypothesis import given
@@ -388,6 +389,12 @@ def test_the_page_has_every_row_and_the_command_that_makes_it() -> None:
     assert "Redis Streams: not run" in page
     lines = [line for line in page.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines[:4]}) == 1, "all lines have as many cells"
+
+
+def test_the_page_of_the_docs_has_the_marks_between_which_tables_go() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
+    assert text.count(BEGIN) == text.count(END) == 1
+    assert text.index(BEGIN) < text.index(END)
 
 
 def test_where_figures_are_saved_is_not_part_of_the_command() -> None:

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from bench.page import END
 from bench.spark.before import read_before, with_before
 from bench.spark.duck import Answer
 from bench.spark.meter import Line, Peak
-from bench.spark.page import BEGIN, END, markdown, write_page
+from bench.spark.page import BEGIN, markdown, write_page
 from bench.spark.queries import QUERIES
 from bench.spark.run import Asked, Measured, Plan, Results
 from bench.spark.show import as_object

@@ -43,8 +43,7 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     every: tuple[Stability, ...] = get_args(Stability)
     rounds = [name for name in every if name != "gossip"]
     for seed in count(first):
-        by_rounds = hunt in ("rounds", "back")
-        scenario = case(seed, rounds[seed % len(rounds)] if by_rounds else None)
+        scenario = case(seed, rounds[seed % len(rounds)] if hunt == "rounds" else None)
         # What these find is not what the broken variants are about, and each takes its time.
         if any(isinstance(one, Restarts) for one in scenario.processes):
             continue
@@ -55,8 +54,6 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
             back = {one.member for one in scenario.processes if isinstance(one, Restart)}
             if scenario.protocol.order != "key" or back.isdisjoint(scenario.senders):
                 continue
-        if hunt == "back" and not any(isinstance(one, Restart) for one in scenario.processes):
-            continue
         if hunt == "leave" and not any(isinstance(one, Leave) for one in scenario.processes):
             continue
         yield scenario
@@ -91,17 +88,19 @@ def run_trackers(first: int, runs_max: int) -> Iterator[str]:
             yield f"run {seed} ({kind}), agreed too early: {error}"
 
 
-def run_members(first: int, runs_max: int) -> Iterator[str]:
-    """How each group of members breaks on a lossy network, two of whom come back often."""
+def run_members(first: int, runs_max: int, crowds: bool) -> Iterator[str]:
+    """How each group of members breaks on a lossy network, two of whom come back often; or how each
+    crowd of them does.
+    """
     sys.path.append(str(Path(__file__).parents[2]))
-    from tests.protocol.stability.test_detection import restless
+    from tests.protocol.stability.test_detection import crowd, restless
 
     from semcast.protocol.config import STABILITY_PROTOCOLS
 
     for seed in range(first, first + runs_max):
         kind = STABILITY_PROTOCOLS[seed % len(STABILITY_PROTOCOLS)]
         try:
-            group = restless(kind, seed)
+            group = crowd(kind, seed) if crowds else restless(kind, seed)
             group.settle()
             forgot = group.run(20_000, group.forgot_what_is_over)
             assert forgot, f"sources followed and held: {group.followed()}"
@@ -116,8 +115,8 @@ def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
         return exhaust_scopes(first, hunt_max)
     if hunt == "trackers":
         return run_trackers(first, hunt_max)
-    if hunt == "members":
-        return run_members(first, hunt_max)
+    if hunt in ("members", "crowds"):
+        return run_members(first, hunt_max, hunt == "crowds")
     return explore_cases(hunt, first, hunt_max, breaks)
 
 

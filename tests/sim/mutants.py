@@ -11,7 +11,7 @@ from typing import Final
 
 # How far a hunt goes: cases, runs of trackers, and states of each scope, nearly all of which have
 # fewer. Every variant is caught long before.
-BOUNDS: Final = {"trackers": 3_000, "exhaust": 3_000, "members": 200}
+BOUNDS: Final = {"trackers": 3_000, "exhaust": 3_000, "members": 200, "crowds": 200}
 CASES: Final = 500
 
 
@@ -38,12 +38,12 @@ class Mutant:
     """A broken variant, and how it is hunted.
 
     `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key", or of them those with a
-    sender that is "reborn"; cases by "rounds", with each protocol of STAB in turn, or only those of
-    them in which somebody comes "back"; cases in which members "leave"; "members" on a small
-    lossy network, of whom two come back again and again; or "trackers" alone, of which many more
-    runs fit into the time. `first`: the seed (or the number of
-    the scope) to begin with: one that was seen to break in a fraction of a second. `bound`:
-    how many to hunt through. `breaks`: the property that is to break, if it matters which.
+    sender that is "reborn"; cases by "rounds", with each protocol of STAB in turn; cases in which
+    members "leave"; "members" on a small lossy network, of whom two come back again and again, or
+    "crowds" of them; or "trackers" alone, of which many more runs fit into the time. `first`: the
+    seed (or the number of the scope) to begin with: one that was seen to break in a fraction of a
+    second. `bound`: how many to hunt through. `breaks`: the property that is to break, if it
+    matters which.
     """
 
     name: str
@@ -359,12 +359,12 @@ MUTANTS: Final = (
     ),
     Mutant(
         "rounds: a newcomer votes at once instead of abstaining",
-        "back",
+        "trackers",
         (
             Patch(
                 "protocol/stability/rounds/round_part.py",
-                "        self.joined = not joining\n",
-                "        self.joined = True\n",
+                "        if self._away is not None and not self._needed:\n",
+                "        if self._away is not None and self._needed:\n",
             ),
         ),
     ),
@@ -429,8 +429,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/gossip/tracker.py",
-                "_Row(not self._joining or source == self._me)",
-                "_Row(True)",
+                "Row(not self._joining or source == self._me)",
+                "Row(True)",
             ),
         ),
     ),
@@ -458,7 +458,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "lives that are over are still listened to",
-        "members",
+        "crowds",
         (
             Patch(
                 "protocol/member.py",
@@ -466,7 +466,7 @@ MUTANTS: Final = (
                 "        if source.sender == self.me.sender:\n",
             ),
         ),
-        first=95,
+        first=80,
     ),
     Mutant(
         "rounds: a column is given away before what was said of it has left",

@@ -145,16 +145,17 @@ def covereds(room: int = ROOM) -> st.SearchStrategy[Covered]:
 
 
 def vectors(room: int = ROOM) -> st.SearchStrategy[Vector]:
-    rows = rows_max(room, 22, 40)
-    voters_max = room - 26 - 40 * rows
+    rows = rows_max(room - 4 * 16, 24, 40)
+    voters_max = room - 28 - 4 * 16 - 40 * rows
     voters = (
         st.integers(0, voters_max * 8).map(lambda bits: (1 << bits) - 1)
         | st.integers(0, 1 << 70)
         | st.just(1 << (voters_max * 8 - 1))
     )
     row = st.builds(Progress, SOURCES_ANY, COUNTS, COUNTS, COUNTS)
-    some = COUNTS, voters, st.lists(row, max_size=rows)
-    stability = st.builds(Vector, COUNTS, NUMBERS, st.just(False), *some, st.booleans())
+    some = COUNTS, voters, st.lists(row, max_size=rows), st.lists(SOURCES_ANY, max_size=4)
+    flags = st.booleans(), st.booleans(), st.booleans()
+    stability = st.builds(Vector, COUNTS, NUMBERS, st.just(False), *some, *flags)
     return stability | st.builds(Vector, COUNTS, NUMBERS, st.just(True), *some)
 
 
@@ -174,6 +175,7 @@ def rounds(room: int = ROOM) -> st.SearchStrategy[Round]:
         NUMBERS,
         NUMBERS,
         rows,
+        st.booleans(),
     )
 
 

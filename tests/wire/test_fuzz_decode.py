@@ -47,6 +47,7 @@ EVERYTHING: list[Item] = [
     Covered(OTHERS[1], [(2, SENDER, 9), (3, OTHERS[0], 1)]),
     Vector(9, 2, False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
     Vector(SEQ_MAX, 1, True, 13, 1 << 70, []),
+    Vector(9, 2, False, 12, 1, [], [OTHERS[0], SENDER], True, True, True),
     Round(9, 2, True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
     Round(0, 0, False, 1, 0, 0, -1, 0, 1, 0, 0, []),
     Echo(False, 77),
@@ -64,9 +65,9 @@ def view_head(digest: int = 0, number: int = 1) -> bytes:
     return struct.pack("<qI", digest, number)
 
 
-def vector_head(number: int = 1, voters_len: int = 0, view: int = 0) -> bytes:
+def vector_head(number: int = 1, voters_len: int = 0, view: int = 0, ended: int = 0) -> bytes:
     """The head of a STABILITY or SAFETY frame, likewise."""
-    return view_head(view) + struct.pack("<qH", number, voters_len)
+    return view_head(view) + struct.pack("<qHH", number, voters_len, ended)
 
 
 def round_head(
@@ -108,7 +109,8 @@ def held_bytes(decoded: Decoded) -> int:
             case Covered():
                 size += 4 + 16 + 32 * len(control.covers)
             case Vector():
-                size += 4 + 22 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
+                size += 4 + 24 + (control.voters.bit_length() + 7) // 8 + 40 * len(control.rows)
+                size += 16 * len(control.ended)
             case Round():
                 size += 4 + 48 + 32 * len(control.rows)
             case Echo():
@@ -192,7 +194,9 @@ def frame_likes(draw: st.DrawFn) -> bytes:
     elif kind in (STABILITY, SAFETY):
         voters = draw(st.binary(max_size=20))
         length = len(voters) if draw(st.integers(0, 4)) else draw(U16)
-        body += draw(VIEWS) + draw(NUMBERS) + struct.pack("<H", length) + voters + draw(ROWS)
+        ended = draw(st.integers(0, 2)) if draw(st.integers(0, 4)) else draw(U16)
+        body += draw(VIEWS) + draw(NUMBERS) + struct.pack("<HH", length, ended)
+        body += voters + draw(ROWS)
     elif kind == LIVES:
         body += draw(VIEWS) + draw(ROWS)
     elif kind == ECHO:
@@ -381,7 +385,8 @@ _OF = struct.pack("<qq", 7, 1)
             "member 1 of 3 never reaches the root, member 0",
         ),
         (frame(TREE, tree_head() + bytes([0, 1, 0, 1])), "member 1 of 2 never reaches the root"),
-        (frame(SAFETY, vector_head(1, 0x8000)), "says 32768 bytes of voters, 0 are left"),
+        (frame(SAFETY, vector_head(1, 0x8000)), "says 32768 bytes of voters and 0 sources"),
+        (frame(SAFETY, vector_head(1, 0, 0, 0xFFFF)), "and 65535 sources that ended, 0 bytes are"),
         (frame(SAFETY, vector_head(1, 1) + bytes(40)), "39 bytes for rows of 40"),
         (
             frame(SAFETY, vector_head() + struct.pack("<qqqqq", 7, 1, 0, 0, -1)),

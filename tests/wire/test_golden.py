@@ -49,10 +49,22 @@ EXPECTED: dict[str, list[Item]] = {
     "frames_fragment_relayed": [Fragment(OTHER, 501, 2, 3, b"tail")],
     "frames_nak": [Nak(OTHER, 7, True, [(3, 3), (10, 4_096)])],
     "frames_covered": [Covered(SOURCE, [(3, OTHER, 9), (4, SOURCE, 5)])],
-    "frames_stability": [Vector(0x99, 7, False, 12, 0b1_0000_0101, [Progress(SOURCE, 10, 20, 30)])],
+    "frames_stability": [
+        Vector(
+            0x99,
+            7,
+            False,
+            12,
+            0b1_0000_0101,
+            [Progress(SOURCE, 10, 20, 30)],
+            [OTHER],
+            left_out=True,
+            former_left_out=True,
+        )
+    ],
     "frames_round": [
         Round(0x99, 7, True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
-        Round(SEQ_MAX, 0xFFFF_FFFF, False, 1, 0, 0, -1, SEQ_MAX, 1, 0xFFFF_FFFF, 0, []),
+        Round(SEQ_MAX, 0xFFFF_FFFF, False, 1, 0, 0, -1, SEQ_MAX, 1, 0xFFFF_FFFF, 0, [], True),
     ],
     "frames_echo": [Echo(False, 0x0102030405060708), Echo(True, SEQ_MAX)],
     "frames_times": [

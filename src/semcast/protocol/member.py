@@ -193,7 +193,7 @@ class Member(Machine):
             self._observer.message("multicast", message, "", None)
         self._detection.count_bytes(len(message.body))
         if self._retained.recorded:
-            self._intake.note_retained_purges()
+            self._answers.note_purges(self._retained, self._observer)
         if self.config.deliver_own:
             self._intake.on_messages([message], now_ns)
         return message

@@ -43,7 +43,7 @@ class LossyGroup:
         self.votes: Final = votes
         self.stream: Final = stream or random.Random(0)
         self.size: Final = shape.members
-        self.trackers: Final = [self.make(at, False) for at in range(self.size)]
+        self.trackers: Final = [self.make(at) for at in range(self.size)]
         # What is really there, by member.
         self.has: Final = [np.zeros(width, np.int64) for _ in range(self.size)]
         self.now_ns = 0
@@ -51,6 +51,8 @@ class LossyGroup:
         self.gone: Final[set[int]] = set()
         # Which life each is in, and when somebody who came back says so again.
         self.lives: Final = [0] * self.size
+        # Who has a vote: somebody who came back has none at first.
+        self.joined: Final = [True] * self.size
         self.says_ns: Final = [NEVER_NS] * self.size
         self.paused: Final[dict[int, int]] = {}
         self.processed: Final[Counter[int]] = Counter()
@@ -59,7 +61,7 @@ class LossyGroup:
         # whether that is to be answered.
         self._queue: Final[list[tuple[int, int, int, int, int, Told | bool]]] = []
 
-    def make(self, at: int, joining: bool) -> RoundTracker:
+    def make(self, at: int) -> RoundTracker:
         return self.kind(
             self.size,
             at,
@@ -68,7 +70,6 @@ class LossyGroup:
             self.shape,
             timeout_ns=20 * MS,
             quiet_ns=10 * MS,
-            joining=joining,
         )
 
     @property
@@ -86,15 +87,18 @@ class LossyGroup:
         self.gone.remove(at)
         self.lives[at] += 1
         self.has[at] = np.zeros(self.width, np.int64)
-        self.trackers[at] = self.make(at, True)
+        self.trackers[at] = self.make(at)
         self.trackers[at].roll.reborn(at, self.lives[at])
+        self.joined[at] = self.votes < self.size
+        if not self.joined[at]:
+            self.trackers[at].abstain_on(list(range(self.width)), [])
         self.says_ns[at] = self.now_ns
         self.trackers[at].watch(self.now_ns)
 
     @property
     def voters(self) -> list[int]:
         """Those alive whose streams have begun."""
-        return [at for at in self.alive if self.trackers[at].joined]
+        return [at for at in self.alive if self.joined[at]]
 
     def start(self, at: int) -> None:
         self.trackers[at].start(self.now_ns)
@@ -135,6 +139,7 @@ class LossyGroup:
                 self.now_ns = max(self.now_ns, timer_ns)
                 self._say_again(at)
                 self.trackers[at].on_timer(self.now_ns)
+                self._join(at)
                 self.send(at)
             else:
                 self._arrive()
@@ -163,11 +168,25 @@ class LossyGroup:
             if tracker.strange and self.lives[to] > 0:
                 self._send(to, sender, False)
             tracker.strange = False
-        if self.lives[to] > 0 and tracker.joined:
-            # Its streams begin at what all others had: what came before is none of its business.
-            self.has[to] = np.maximum(self.has[to], tracker.own)
-            self.says_ns[to] = NEVER_NS
+        self._join(to)
         self.send(to)
+
+    def _join(self, at: int) -> None:
+        """INV-JOIN, as in `Page`: whoever abstained in a round has a vote after it. Its streams
+        begin at what all others had: what came before is none of its business.
+        """
+        tracker = self.trackers[at]
+        result = tracker.result()
+        if not self.joined[at] and result is not None and tracker.abstained_on(0):
+            assert result.values is not None
+            self.joined[at] = True
+            for column in range(self.width):
+                seq = max(int(self.has[at][column]), int(result.values[column]))
+                self.has[at][column] = seq
+                tracker.begin_at(column, seq)
+            tracker.abstain_on([], [])
+        if self.joined[at]:
+            self.says_ns[at] = NEVER_NS
 
     def _say_again(self, at: int) -> None:
         if self.now_ns >= self.says_ns[at]:

@@ -19,11 +19,22 @@ ONCE_FAILED = [
     ("gossip", 66),
     ("gossip", 74),  # a vote that was told was raised in the same round
     ("gossip", 92),
+    ("gossip", 110),  # nobody had room to say what was agreed of a third life
+    ("gossip", 116),
+    ("fulldist", 34),  # who just came back left out what it had not heard of
+    ("fulldist", 83),  # a life ended before what was said of it could be taken
+    ("fulldist", 185),
+    ("fulldist", 227),
+    ("train", 825),  # a result went through somebody who had no room for all of it
     ("fulldist", 14),  # a result that was passed on said nothing of what had just been joined
     ("train", 56),
     ("s_coordp", 136),  # nobody passed on that a life had ended
     ("s_coordp", 192),  # a column was given away before what was said of it had left
     ("s_train", 20),
+]
+# The same of crowds.
+CROWD_ONCE_FAILED = [
+    ("gossip", 186),  # a life was begun with of which nobody had room to say that it had ended
 ]
 PROTOCOLS = pytest.mark.parametrize("stability", STABILITY_PROTOCOLS)
 
@@ -219,4 +230,33 @@ def restless(stability: str, seed: int) -> MemberGroup:
         all_of.run(stream.random() * stream.choice((1, 10, 60)))
         if stream.random() < 0.25:
             all_of.come_back(stream.choice((2, 3)))
+    return all_of
+
+
+@pytest.mark.parametrize(
+    ("stability", "seed"),
+    [*product(STABILITY_PROTOCOLS, range(2)), *CROWD_ONCE_FAILED],
+)
+def test_whatever_goes_wrong_in_a_crowd_what_is_said_is_so(stability: str, seed: int) -> None:
+    """Several pages of members, many of whom come back, some before they have begun."""
+    all_of = crowd(stability, seed)
+    all_of.settle()
+    assert all_of.run(20_000, all_of.forgot_what_is_over), all_of.followed()
+
+
+def crowd(stability: str, seed: int) -> MemberGroup:
+    stream = random.Random(f"wild{stability}/{seed}")
+    members = stream.choice((3, 5, 6, 9))
+    f = stream.choice((1, min(2, members // 2)))
+    all_of = group(stability, members=members, seed=seed, f=f)
+    all_of.loss, all_of.repeat = stream.choice((0.0, 0.1, 0.3)), stream.choice((0.0, 0.2, 0.4))
+    all_of.late_ms = stream.choice((5, 50, 300, 1000))
+    often = stream.choice((0.25, 0.5, 0.8))
+    first = 1 if stream.random() < 0.5 else members // 2
+    for _ in range(stream.choice((20, 60))):
+        for _ in range(stream.randrange(4)):
+            all_of.send(stream.randrange(members))
+        all_of.run(stream.random() * stream.choice((1, 10, 60)))
+        if stream.random() < often:
+            all_of.come_back(stream.randrange(first, members))
     return all_of

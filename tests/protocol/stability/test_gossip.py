@@ -286,3 +286,35 @@ def test_with_messages_kept_by_their_sender_alone_what_is_over_has_ended() -> No
     followed.install(followed.view.with_life(10, 3).without(20))
     assert [followed.has_ended(Source(10, life)) for life in (1, 2, 3)] == [True, True, False]
     assert followed.has_ended(Source(20, 1))
+
+
+def test_nothing_ends_in_a_round_in_which_something_may_have_been_left_out() -> None:
+    """But in the next one; and what has ended is told to whoever speaks of it."""
+    view = View(3, (10, 20), (2, 1), 0)
+    tracker = GossipTracker(Followed(view, True), Source(20, 1), False, 0)
+    over = Source(10, 1)
+    tracker.has(over, 4)
+    vector = told(1, 0b01, Progress(over, 0, 4, 4))
+    vector.left_out = True
+    tracker.on_vector(vector)
+    assert tracker.take_ended() == []
+    assert tracker.vectors()[0].former_left_out
+    tracker.on_vector(told(2, 0b01, Progress(over, 4, 4, 4)))
+    assert tracker.take_ended() == [over]
+    # Who speaks of it still may leave out the next life, so it is told, and nobody relies on it.
+    tracker.on_vector(told(3, 0b01, Progress(over, 4, 4, 4)))
+    (said,) = tracker.vectors()
+    assert (said.ended, said.former_left_out) == ([over], True)
+
+
+def test_nothing_is_begun_with_after_a_round_in_which_something_may_have_been_left_out() -> None:
+    view = View.first(MEMBERS[:3], 0).with_life(20, 2)
+    for left_out, named in ((False, True), (True, True), (False, False)):
+        back = GossipTracker(Followed(view, True), Source(20, 2), False, 0, joining=True)
+        back.on_vector(told(1, 0b00, Progress(SOURCE, 3, 3, 3)))
+        back.vectors()
+        # The next round has begun, so this one is over.
+        begun = told(2, 0b01, Progress(SOURCE if named else Source(10, 0), 3, 3, 3))
+        begun.former_left_out = left_out
+        back.on_vector(begun)
+        assert back.take_joined() == ([SOURCE] if named and not left_out else [])

@@ -5,6 +5,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,19 +13,20 @@ from semcast.ids import Source
 from semcast.model.trigger import trigger as closed_form
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
+from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.rounds.detection import RoundDetection
 from semcast.protocol.stability.rounds.missing import Missing
 from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.roll import Roll, rooted
 from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
-from semcast.protocol.stability.rounds.told import INFO, START
+from semcast.protocol.stability.rounds.told import ACK, INFO, START
 from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
 from semcast.wire.families.measures import Echo, Times
 from semcast.wire.families.repair import Fragment
-from semcast.wire.families.rounds import Round
+from semcast.wire.families.rounds import ABSTAIN, HAVE_NONE, Round
 from semcast.wire.limits import Limits
 
 MS = 1_000_000
@@ -316,3 +318,61 @@ def test_a_result_that_is_heard_again_is_no_further_round_that_was_abstained_in(
     hear(INFO, 1)
     hear(INFO, 1)
     assert not back.follows(later), "it has not voted in a round of this view"
+
+
+# -- lives that somebody had no room for -----------------------------------------------------------
+
+
+def said(detection: RoundDetection, me: Source) -> list[Round]:
+    """What a detection has to say."""
+    outbox = Outbox(me, Limits())
+    detection.pack(outbox, 0)
+    outbox.close()
+    found = [Decoder().decode(one.frames, me).control for one in outbox.take()]
+    return [frame for frames in found for frame in frames if isinstance(frame, Round)]
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_nothing_is_begun_with_in_a_round_in_which_something_is_left_out(left_out: bool) -> None:
+    config = MemberConfig(stability="coordp")
+    view = View.first([1, 2], config.f).with_life(2, 2)
+    back = RoundDetection(config, Source(2, 2), view, False, joining=True)
+    theirs, epoch, rows = Source(1, 1), back._roll.epoch, [(Source(1, 1), 4, 4)]
+    back.on_frame(Round(view.digest, 2, False, START, 0, 0, -1, epoch, 1, 0, 0, []), theirs, 0)
+    back.on_frame(
+        Round(view.digest, 2, False, INFO, 1, 0, -1, epoch, 1, 0, 2, rows, left_out), theirs, 0
+    )
+    assert back.follows(theirs) is not left_out
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_nothing_ends_in_a_round_in_which_something_is_left_out(left_out: bool) -> None:
+    """The root counts votes; what it has heard, it passes on with the result."""
+    config = MemberConfig(stability="coordp")
+    view = View(3, (1, 2), (1, 2), config.f)
+    me, over = Source(1, 1), Source(2, 1)
+    root = RoundDetection(config, me, view, False, joining=False)
+    root.has(over, 4, 0)
+    root.no_room(0)
+    root.poll(0)
+    said(root, me)
+    epoch, rows = root._roll.epoch, [(over, 4, 4)]
+    root.on_frame(
+        Round(view.digest, 3, False, ACK, 1, 0, 1, epoch, 1, 0, 1, rows, left_out), Source(2, 2), 0
+    )
+    agreed = root.poll(0)
+    assert agreed is not None
+    assert (over in agreed.ended) is not left_out
+    assert [one.left_out for one in said(root, me) if one.kind == INFO] == [left_out]
+
+
+@pytest.mark.parametrize("joining", [False, True])
+def test_who_came_back_has_no_say_on_what_it_has_not_heard_of(joining: bool) -> None:
+    config = MemberConfig(stability="fulldist")
+    view = View.first([1, 2], config.f).with_life(2, 2)
+    back = RoundDetection(config, Source(2, 2), view, False, joining=joining)
+    epoch = back._roll.epoch
+    start = Round(view.digest, 2, False, START, 0, 0, -1, epoch, 1, 0, 0, [])
+    back.on_frame(start, Source(1, 1), 0)
+    (vote,) = said(back, Source(2, 2))
+    assert vote.unnamed == (ABSTAIN if joining else HAVE_NONE)

@@ -85,14 +85,13 @@ class Followed:
             return False
         return len(_lives_before(source, known)) < LIVES_MAX
 
-    def first(self, known: Iterable[Source], ended: Iterable[int] = ()) -> list[Source]:
-        """Of each sender the first two lives that have not ended, or one if there is one to be told
-        of that has. These are what a frame has room for.
+    def first(self, known: Iterable[Source]) -> list[Source]:
+        """Of each sender the first two lives that have not ended. A frame speaks of these.
 
         INV-IN-ORDER: whoever does not speak of a life speaks of earlier ones of the same sender. So
         nobody takes a life to have ended while anybody has something of an earlier one.
         """
-        room = dict.fromkeys(ended, LIVES_MAX - 1)
+        room: dict[int, int] = {}
         found = []
         for source in sorted(known):
             left = room.get(int(source.sender), LIVES_MAX)

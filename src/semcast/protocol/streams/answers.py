@@ -10,7 +10,10 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Source
+from semcast.protocol.observer import Observer
+from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.covers import CoverLog
+from semcast.wire.message import Message
 
 
 @final
@@ -35,6 +38,22 @@ class Answers:
         covers[int(seq)] = (by_source, int(by_seq))
         if self._log is not None:
             self._log.note(source, seq, by_source, by_seq)
+
+    def note_purges(self, retained: PurgingBuffer, observer: Observer | None) -> None:
+        """Messages that were kept for others have been purged."""
+        for purged in retained.drain_purged():
+            cover = purged.cover
+            assert cover is not None, "only covered messages leave"
+            message = purged.message
+            self.note_cover(message.source, message.seq, cover.source, cover.seq)
+            if observer is not None:
+                observer.message("purge", message, purged.place, cover)
+
+    def note_early_purges(self, purged: list[tuple[Message, Message]]) -> None:
+        """Messages were purged that waited for earlier ones of their source, each for a cover."""
+        for message, cover in purged:
+            self.note_cover(message.source, message.seq, cover.source, cover.seq)
+        purged.clear()
 
     def cover(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         """What covers a message, if that is remembered."""

@@ -156,7 +156,7 @@ class Intake(Part):
         inbound.came(at - first)
         inbound.transit.arrived(messages[at - 1].sent_ns, now_ns)
         inbound.add_run(messages, first, at)
-        self._note_early_purges(inbound)
+        self._answers.note_early_purges(inbound.purged)
         repair = self.repairs.get(source)
         if repair is not None and len(repair) > 0:
             self._answered(repair.arrived(messages[first].seq, messages[at - 1].seq), now_ns)
@@ -236,7 +236,7 @@ class Intake(Part):
                 assert stored is not _FULL, "there was room for it"
                 at += 1
             if self._retained.recorded:
-                self.note_retained_purges()
+                self._answers.note_purges(self._retained, self._observer)
         return count
 
     def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
@@ -315,43 +315,34 @@ class Intake(Part):
             if heard.source in self.repairs:
                 self._asking.has(heard.teller, heard.source, heard.has)
         for source in agreed.stable:
-            self._on_stable(source, now_ns)
+            self._on_more(source, self._detection.stable(source), True, now_ns)
         for source in agreed.safe:
-            self._on_safe(source, now_ns)
+            self._on_more(source, self._detection.safe(source), False, now_ns)
         for source in agreed.ended:
             self._on_ended(source, now_ns)
         for source in agreed.missed:
             # Nothing of it was kept for this member: all was stable before it had a vote.
             self._tell_progress("join", source, ENDED)
 
-    def _on_stable(self, source: Source, now_ns: i64) -> None:
-        """All members have more of a source: release it."""
-        stable = self._detection.stable(source)
-        self._tell_progress("stable", source, stable)
+    def _on_more(self, source: Source, seq: i64, stable: bool, now_ns: i64) -> None:
+        """More of a source survives crashes: purge what it covers. All have it: release it."""
+        self._tell_progress("stable" if stable else "safe", source, seq)
         inbound = self.inbounds.get(source)
-        self._safe_up_to(source, stable, inbound)
-        self._retained.release(source, stable)
-        self._answers.stable(source, stable)
+        self._safe_up_to(source, seq, inbound)
+        if stable:
+            self._retained.release(source, seq)
+            self._answers.stable(source, seq)
         if inbound is not None:
             # Room in the window of this source, or something to pass over: go on.
-            self._hand_on(inbound, now_ns)
-
-    def _on_safe(self, source: Source, now_ns: i64) -> None:
-        """More of a source survives crashes: purge what it covers."""
-        safe = self._detection.safe(source)
-        self._tell_progress("safe", source, safe)
-        inbound = self.inbounds.get(source)
-        self._safe_up_to(source, safe, inbound)
-        if inbound is not None:
             self._hand_on(inbound, now_ns)
 
     def _safe_up_to(self, source: Source, safe: i64, inbound: Inbound | None) -> None:
         if self._guard is not None and self._guard.advance(source, safe):
             self._retained.covers_released(source)
-            self.note_retained_purges()
+            self._answers.note_purges(self._retained, self._observer)
             if inbound is not None:
                 inbound.covers_released()
-                self._note_early_purges(inbound)
+                self._answers.note_early_purges(inbound.purged)
 
     def _join(self, source: Source, now_ns: i64) -> None:
         """A member that came back begins a stream at the stable point."""
@@ -401,21 +392,6 @@ class Intake(Part):
             repair = Repair(self._config.nak_delay_ns, self._random)
             self.repairs[inbound.source] = repair
         return repair
-
-    def note_retained_purges(self) -> None:
-        """Messages that were kept for others have been purged: remember what covers them."""
-        for purged in self._retained.drain_purged():
-            cover = purged.cover
-            assert cover is not None, "only covered messages leave"
-            message = purged.message
-            self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
-            if self._observer is not None:
-                self._observer.message("purge", message, purged.place, cover)
-
-    def _note_early_purges(self, inbound: Inbound) -> None:
-        for message, cover in inbound.purged:
-            self._answers.note_cover(message.source, message.seq, cover.source, cover.seq)
-        inbound.purged.clear()
 
     def _tell_progress(self, event: str, source: Source, seq: i64) -> None:
         if self._observer is not None:

@@ -4,7 +4,8 @@
                     epoch i64 · round i64 · root u32 · count u32 ·
                     then (source, value i64, newest i64)*
 
-A ROUND has flag OF_SAFETY when f+1 votes are counted and not all.
+A ROUND has flag OF_SAFETY when f+1 votes are counted and not all. It has flag LEFT_OUT when a voter
+may have left out lives of which it has messages.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ from semcast.wire.frames import ControlFrame
 
 ROUND: Final = 0x07
 
-# Flag of ROUND frames.
+# Flags of ROUND frames.
 OF_SAFETY: Final = 0x01
+LEFT_OUT: Final = 0x02
 # How many kinds of ROUND frames there are; see `protocol/stability/rounds/told.py`.
 ROUND_KINDS: Final = 4
 # What a ROUND frame says of sources that it does not name: nothing, that the voters have none of
@@ -60,6 +62,8 @@ class Round(ControlFrame):
     count: i64
     # (source, its value, the newest of it that anybody spoke of)
     rows: list[tuple[Source, int, int]]
+    # Whether a voter may have had no room for lives of which it has messages.
+    left_out: bool
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Round(ControlFrame):
         root: i64,
         count: i64,
         rows: list[tuple[Source, int, int]],
+        left_out: bool = False,
     ) -> None:
         self.view = view
         self.number = number
@@ -88,12 +93,13 @@ class Round(ControlFrame):
         self.root = root
         self.count = count
         self.rows = rows
+        self.left_out = left_out
 
     def frame_kind(self) -> i64:
         return ROUND
 
     def flags(self) -> i64:
-        return OF_SAFETY if self.safety else 0
+        return (OF_SAFETY if self.safety else 0) | (LEFT_OUT if self.left_out else 0)
 
     def view_digest(self) -> i64:
         return self.view
@@ -150,7 +156,10 @@ class Round(ControlFrame):
             body.u32(at + 28),
             body.u32(at + 32),
             rows,
+            body.flags & LEFT_OUT != 0,
         )
 
 
-FAMILY: Final[tuple[FrameType, ...]] = (FrameType("ROUND", ROUND, OF_SAFETY, Round.read),)
+FAMILY: Final[tuple[FrameType, ...]] = (
+    FrameType("ROUND", ROUND, OF_SAFETY | LEFT_OUT, Round.read),
+)

@@ -1,10 +1,13 @@
 """Votes that are gossiped: how far the members of a round got with every source.
 
-    0x05 STABILITY  view i64 · number u32 · round i64 · voters: length u16, then that many bytes ·
+    0x05 STABILITY  view i64 · number u32 · round i64 · length of voters u16 · sources that have
+                    ended u16 · voters · that many sources ·
                     then (source, agreed i64, lowest i64, newest i64)*
     0x06 SAFETY     likewise
 
-A STABILITY has flag WAITS when its sender has no room until it gets votes.
+A STABILITY has flag WAITS when its sender has no room until it gets votes. It has flag LEFT_OUT
+when a voter of this round may have left out lives of which it has messages, and FORMER_LEFT_OUT
+when one of the round before may have.
 """
 
 from dataclasses import dataclass
@@ -22,9 +25,12 @@ from semcast.wire.frames import ControlFrame
 STABILITY: Final = 0x05
 SAFETY: Final = 0x06
 
-# Flag of STABILITY frames.
+# Flags of STABILITY frames.
 WAITS: Final = 0x01
-_HEAD_BYTES: Final = 22
+LEFT_OUT: Final = 0x02
+FORMER_LEFT_OUT: Final = 0x04
+_HEAD_BYTES: Final = 24
+_SOURCE_BYTES: Final = 16
 _ROW_BYTES: Final = 40
 
 
@@ -62,6 +68,12 @@ class Vector(ControlFrame):
     # Bit i: the member at position i of the view has voted in this round.
     voters: int
     rows: list[Progress]
+    # Lives that have ended, one of a sender.
+    ended: list[Source]
+    # Whether a voter may have had no room for lives of which it has messages; and whether one may
+    # have had none in the round before.
+    left_out: bool
+    former_left_out: bool
     # Whether whoever tells has no room to send until it gets votes.
     waits: bool
 
@@ -73,6 +85,9 @@ class Vector(ControlFrame):
         round: i64,  # noqa: A002
         voters: int,
         rows: list[Progress],
+        ended: list[Source] | None = None,
+        left_out: bool = False,
+        former_left_out: bool = False,
         waits: bool = False,
     ) -> None:
         self.view = view
@@ -82,13 +97,20 @@ class Vector(ControlFrame):
         self.round = round
         self.voters = voters
         self.rows = rows
+        self.ended = [] if ended is None else ended
+        self.left_out = left_out
+        self.former_left_out = former_left_out
 
     def frame_kind(self) -> i64:
         return SAFETY if self.safety else STABILITY
 
     def flags(self) -> i64:
         assert not (self.waits and self.safety), "whoever waits, waits for stability"
-        return WAITS if self.waits else 0
+        return (
+            (WAITS if self.waits else 0)
+            | (LEFT_OUT if self.left_out else 0)
+            | (FORMER_LEFT_OUT if self.former_left_out else 0)
+        )
 
     def view_digest(self) -> i64:
         return self.view
@@ -97,14 +119,18 @@ class Vector(ControlFrame):
         return self.number
 
     def size_bytes(self) -> i64:
-        return _HEAD_BYTES + _bytes_of(self.voters) + _ROW_BYTES * len(self.rows)
+        rows_bytes = _SOURCE_BYTES * len(self.ended) + _ROW_BYTES * len(self.rows)
+        return _HEAD_BYTES + _bytes_of(self.voters) + rows_bytes
 
     def write(self, out: BytesWriter) -> None:
         voters_len = _bytes_of(self.voters)
         write_view(out, self.view, self.number)
         write_i64_le(out, self.round)
         write_u16(out, voters_len)
+        write_u16(out, len(self.ended))
         out.write(self.voters.to_bytes(voters_len, "little"))
+        for source in self.ended:
+            write_source(out, source)
         for row in self.rows:
             write_source(out, row.source)
             write_i64_le(out, row.agreed)
@@ -118,13 +144,16 @@ class Vector(ControlFrame):
         if body.size() < _HEAD_BYTES:
             raise RemoteProtocolError(f"vector has {body.size()} bytes left for its head")
         round_number = body.count(at + VIEW_BYTES)
-        voters_len = body.u16(at + VIEW_BYTES + 8)
-        rows_at = at + _HEAD_BYTES + voters_len
+        voters_len, ended_count = body.u16(at + VIEW_BYTES + 8), body.u16(at + VIEW_BYTES + 10)
+        ended_at = at + _HEAD_BYTES + voters_len
+        rows_at = ended_at + _SOURCE_BYTES * ended_count
         if rows_at > body.end:
             raise RemoteProtocolError(
-                f"vector says {voters_len} bytes of voters, {body.size() - _HEAD_BYTES} are left"
+                f"vector says {voters_len} bytes of voters and {ended_count} sources that ended, "
+                f"{body.size() - _HEAD_BYTES} bytes are left"
             )
-        voters = int.from_bytes(body.bytes_of(at + _HEAD_BYTES, rows_at), "little")
+        voters = int.from_bytes(body.bytes_of(at + _HEAD_BYTES, ended_at), "little")
+        ended = [body.source(ended_at + _SOURCE_BYTES * number) for number in range(ended_count)]
         rows = [
             Progress(
                 body.source(row), body.count(row + 16), body.count(row + 24), body.count(row + 32)
@@ -138,6 +167,9 @@ class Vector(ControlFrame):
             round_number,
             voters,
             rows,
+            ended,
+            body.flags & LEFT_OUT != 0,
+            body.flags & FORMER_LEFT_OUT != 0,
             body.flags & WAITS != 0,
         )
 
@@ -147,6 +179,6 @@ def _bytes_of(voters: int) -> i64:
 
 
 FAMILY: Final[tuple[FrameType, ...]] = (
-    FrameType("STABILITY", STABILITY, WAITS, Vector.read),
+    FrameType("STABILITY", STABILITY, WAITS | LEFT_OUT | FORMER_LEFT_OUT, Vector.read),
     FrameType("SAFETY", SAFETY, 0, Vector.read),
 )

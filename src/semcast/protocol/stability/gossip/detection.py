@@ -13,7 +13,7 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import EVERYBODY, Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
-from semcast.protocol.stability.followed import ENDED, Followed
+from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.gossip.telling import Telling
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.wire.families.votes import SAFETY, STABILITY, Vector
@@ -159,8 +159,7 @@ class GossipDetection(Detection):
             if row.agreed < tracker.agreed(row.source):
                 self._telling.somebody_is_behind(now_ns)
             # Whoever tells has voted in the round, so it has no less than the lowest.
-            has = int(row.lowest) if row.lowest < ENDED else 0
-            heard = Heard(row.source, int(row.newest), int(teller.sender), has)
+            heard = Heard(row.source, int(row.newest), int(teller.sender), int(row.lowest))
             self._agreed.heard.append(heard)
         waits_for_us = frame.waits and self._stability.lacks_vote(frame)
         grown = tracker.on_vector(frame)

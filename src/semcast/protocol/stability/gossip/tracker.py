@@ -31,45 +31,8 @@ from semcast.protocol.stability.followed import (
     ENDED,
     Followed,
 )
+from semcast.protocol.stability.gossip.page import TOLD_ROUNDS, Page, Row
 from semcast.wire.families.votes import Progress, Vector
-
-# Who votes in the round after the next has heard of what came of this one.
-_TOLD_ROUNDS: Final = 2
-
-
-@final
-class _Row:
-    """What is known of one source."""
-
-    def __init__(self, joined: bool) -> None:
-        # INV-AGREED: enough members have, or have had covered, everything up to here; never falls.
-        self.agreed: i64 = 0
-        # INV-LOWEST: every voter of the current round has everything up to here.
-        self.lowest: i64 = 0
-        # What this member has, and the newest that it has heard of.
-        self.own: i64 = 0
-        self.newest: i64 = 0
-        # Whether this member has a vote on it; if not, in how many rounds it has abstained.
-        self.joined = joined
-        self.abstained = 0
-        self.waits = False
-        # Whether anybody else follows it.
-        self.heard = False
-
-
-@final
-class _Page:
-    """The rounds of a few senders."""
-
-    def __init__(self) -> None:
-        self.round: i64 = 1
-        self.voters = 0
-        self.rows: Final[dict[Source, _Row]] = {}
-        # By sender, up to which round others are told which of its lives have ended.
-        self.ended: Final[dict[int, int]] = {}
-        # Senders of which somebody spoke in this round, or may have, of a life that has ended: it
-        # may have left out a later one (INV-IN-ORDER).
-        self.behind: Final[set[int]] = set()
 
 
 @final
@@ -87,7 +50,7 @@ class GossipTracker:
         self._safety: Final = safety
         self._votes: Final = votes
         self._joining: Final = joining
-        self._pages: Final[dict[int, _Page]] = {}
+        self._pages: Final[dict[int, Page]] = {}
         self._bit = 0
         self._alive = 0
         # What has come of it; see `take_*`.
@@ -108,7 +71,7 @@ class GossipTracker:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page_of_sender(sender).ended[sender] = 1 + _TOLD_ROUNDS
+                self._page_of_sender(sender).ended[sender] = 1 + TOLD_ROUNDS
         if self._joining:
             # Meet all who are there, also if they never sent anything: so this member has a vote
             # on them when they do.
@@ -117,13 +80,16 @@ class GossipTracker:
         for page in self._pages.values():
             self._begin(page)
 
-    def _carry_over(self, view: View, source: Source, row: _Row) -> None:
+    def _carry_over(self, view: View, source: Source, row: Row) -> None:
         if self._followed.has_ended(source):
             self._ended.append(source)
             return
         if view.is_over(source):
             # What counts from now on is what anybody has, not what its sender once spoke of.
             row.newest = row.own
+        # What was said in another view of who speaks of it does not count.
+        row.abstained = 0
+        row.heard = False
         self._page(self._followed.page(source)).rows[source] = row
 
     @property
@@ -183,14 +149,18 @@ class GossipTracker:
         if vector.round < page.round:
             return grown
         if vector.round > page.round:
-            page.round = vector.round
             # Round follows round only when everybody has voted, or abstained as I may have.
-            self._join(page)
+            if vector.round == page.round + 1 and not vector.former_left_out:
+                self._join(page, [row.source for row in vector.rows])
+            page.round = vector.round
+            page.former_left_out = False
             self._begin(page)
         page.voters |= vector.voters & self._alive
+        page.left_out = page.left_out or vector.left_out
+        page.former_left_out = page.former_left_out or vector.former_left_out
         for row in vector.rows:
-            if self._followed.has_ended(row.source) and row.lowest != ENDED:
-                page.behind.add(int(row.source.sender))
+            if self._followed.has_ended(row.source) and not self._safety:
+                page.leaves_out(int(row.source.sender))
         told = {row.source: row.lowest for row in vector.rows}
         for source, known in page.rows.items():
             # A voter that does not mention a source has nothing of it.
@@ -246,26 +216,29 @@ class GossipTracker:
             if page.voters == self._bit:
                 # Nobody else has a part in this round here, so the vote may say what it would now.
                 self._begin(page)
-            rows = self._rows_told(page)
-            if rows:
-                view = self._followed.view
-                found.append(
-                    Vector(view.digest, view.number, self._safety, page.round, page.voters, rows)
-                )
+            page.forget_ended()
+            if page.rows or page.ended:
+                found.append(self._vector(page))
         return found
 
-    def _rows_told(self, page: _Page) -> list[Progress]:
-        told = []
-        for sender, until in list(page.ended.items()):
-            if page.round > until:
-                del page.ended[sender]
-            else:
-                lowest = 0 if sender in page.behind else ENDED
-                told.append(Progress(self._followed.last_ended(sender), ENDED, lowest, 0))
-        for source in self._followed.first(page.rows, page.ended):
+    def _vector(self, page: Page) -> Vector:
+        view, followed = self._followed.view, self._followed
+        rows = []
+        for source in followed.first(page.rows):
             row = page.rows[source]
-            told.append(Progress(source, row.agreed, row.lowest, row.newest))
-        return told
+            rows.append(Progress(source, row.agreed, row.lowest, row.newest))
+        ended = [followed.last_ended(sender) for sender in page.ended]
+        return Vector(
+            view.digest,
+            view.number,
+            self._safety,
+            page.round,
+            page.voters,
+            rows,
+            ended,
+            page.left_out,
+            page.former_left_out,
+        )
 
     def all_agreed(self) -> bool:
         """Whether there is nothing to tell that others may not know."""
@@ -300,28 +273,29 @@ class GossipTracker:
                 for row in page.rows.values():
                     if row.lowest < row.newest:
                         page.round += 1
+                        page.former_left_out = True
                         self._begin(page)
                         break
 
-    def _met(self, page: _Page, excused: int) -> bool:
+    def _met(self, page: Page, excused: int) -> bool:
         return self._alive & ~excused & ~page.voters == 0
 
     # -- rounds ------------------------------------------------------------------------------------
 
-    def _learn(self, page: _Page, number: int, vector: Vector) -> list[Source]:
+    def _learn(self, page: Page, number: int, vector: Vector) -> list[Source]:
         grown: list[Source] = []
         followed = self._followed
+        for source in vector.ended:
+            known = followed.page(source) != number or followed.has_ended(source)
+            if not known and not self._safety:
+                self._end(page, source)
         for told in vector.rows:
             source = told.source
             if followed.page(source) != number:
                 continue
             if followed.has_ended(source):
-                if told.agreed != ENDED and not self._safety:
-                    page.ended[int(source.sender)] = int(page.round) + _TOLD_ROUNDS
-                continue
-            if told.agreed == ENDED:
                 if not self._safety:
-                    self._end(page, source)
+                    page.ended[int(source.sender)] = int(page.round) + TOLD_ROUNDS
                 continue
             row = self._row(source)
             if row is None:
@@ -333,15 +307,15 @@ class GossipTracker:
                 grown.append(source)
         return grown
 
-    def _begin(self, page: _Page) -> None:
+    def _begin(self, page: Page) -> None:
         """Vote in a new round."""
         page.voters = self._bit
-        page.behind.clear()
+        page.left_out = False
         for row in page.rows.values():
             row.waits = not row.joined
             row.lowest = row.own
 
-    def _finish(self, page: _Page, grown: list[Source]) -> None:
+    def _finish(self, page: Page, grown: list[Source]) -> None:
         """If enough have voted, what they all have is agreed, and a new round begins."""
         voters = page.voters & self._alive
         if self._votes == 0:
@@ -359,17 +333,20 @@ class GossipTracker:
                 over.append(source)
         # Of each sender one at most: who spoke of that may have had no room for the next.
         known = list(page.rows)
-        for source in sorted(over):
-            behind = int(source.sender) in page.behind
-            if not behind and self._followed.may_end(source, known):
-                self._end(page, source)
+        left_out = page.left_out
+        if not left_out:
+            for source in sorted(over):
+                if self._followed.may_end(source, known):
+                    self._end(page, source)
         page.round += 1
-        self._join(page)
+        if not left_out:
+            self._join(page, known)
+        page.former_left_out = left_out
         self._begin(page)
 
-    def _join(self, page: _Page) -> None:
+    def _join(self, page: Page, told: list[Source]) -> None:
         """INV-JOIN: a round is over; begin with sources for which this member voted for nothing in
-        it, if nobody can have left them out.
+        it, if nobody can have left them out. Whoever ended it speaks of these.
         """
         if not self._joining:
             return
@@ -381,15 +358,14 @@ class GossipTracker:
                 enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
                 # What is over and nobody else speaks of has ended, as they will say.
                 lives = row.heard or not self._followed.view.is_over(source)
-                if row.abstained >= enough and lives and source in first:
+                if row.abstained >= enough and lives and source in first and source in told:
                     row.joined = True
                     row.own = max(row.own, row.agreed)
                     self._joined.append(source)
 
-    def _end(self, page: _Page, source: Source) -> None:
+    def _end(self, page: Page, source: Source) -> None:
         self._followed.end(source)
-        page.behind.add(int(source.sender))
-        page.ended[int(source.sender)] = int(page.round) + _TOLD_ROUNDS
+        page.leaves_out(int(source.sender))
         for one in [one for one in page.rows if self._followed.has_ended(one)]:
             if not page.rows[one].joined:
                 self._missed.append(one)
@@ -400,24 +376,26 @@ class GossipTracker:
 
     def _page_told(self, vector: Vector) -> int:
         """Which page a vector speaks of, or -1."""
-        return self._followed.page(vector.rows[0].source) if vector.rows else -1
+        if vector.rows:
+            return self._followed.page(vector.rows[0].source)
+        return self._followed.page(vector.ended[0]) if vector.ended else -1
 
-    def _row(self, source: Source) -> _Row | None:
+    def _row(self, source: Source) -> Row | None:
         number = self._followed.page(source)
         if number < 0:
             return None
         page = self._page(number)
         row = page.rows.get(source)
         if row is None and (source == self._me or self._followed.follows(source, page.rows)):
-            row = page.rows[source] = _Row(not self._joining or source == self._me)
+            row = page.rows[source] = Row(not self._joining or source == self._me)
         return row
 
-    def _page_of_sender(self, sender: int) -> _Page:
+    def _page_of_sender(self, sender: int) -> Page:
         return self._page(self._followed.page(Source(sender, 0)))
 
-    def _page(self, number: int) -> _Page:
+    def _page(self, number: int) -> Page:
         page = self._pages.get(number)
         if page is None:
-            page = self._pages[number] = _Page()
+            page = self._pages[number] = Page()
             self._begin(page)
         return page

@@ -17,6 +17,7 @@ that has said so much itself (INV-SAID).
 from typing import Final, final
 
 import numpy as np
+from mypy_extensions import i64
 
 from semcast.ids import Source
 from semcast.protocol.stability.followed import (
@@ -35,6 +36,9 @@ from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_N
 # For so many results others are told which sources have ended.
 TOLD_RESULTS: Final = 2
 NO_COLUMN: Final = -1
+# The column of all sources that have none: nobody has anything of them, or has a say.
+REST: Final = WIDTH
+COLUMNS: Final = WIDTH + 1
 
 
 @final
@@ -95,9 +99,13 @@ class Page:
         # The last result that was looked at, and the last that was counted here.
         self.result = (0, 0, 0)
         self.counted: Told | None = None
+        # The last round in which somebody may have left out a life of which it has messages, as it
+        # had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
+        self._left_out = (0, 0, 0)
         # INV-SAID: that member knows that at least so much is agreed: it said so last.
         self.teller = -1
-        self.said: list[int] = [0] * WIDTH
+        self.said: list[int] = [0] * COLUMNS
+        self.abstain()
 
     def row(self, source: Source) -> Row | None:
         """What is known of a source, if it is to be followed."""
@@ -137,17 +145,23 @@ class Page:
         self.abstain()
 
     def _give_column(self, source: Source, row: Row) -> None:
-        for column, owner in enumerate(self.columns):
-            if owner is None and column not in self._left:
+        for column in range(WIDTH):
+            if self._is_free(column):
                 self.columns[column] = source
                 row.column = column
                 self.tracker.put(column, row.own, row.agreed, row.newest)
                 return
 
+    def _is_free(self, column: int) -> bool:
+        return self.columns[column] is None and column not in self._left
+
     def abstain(self) -> None:
         """Let the tracker know on which sources this member has no vote yet."""
         away = [row.column for _, row in self.placed() if not row.joined]
-        self.tracker.abstain_on(away)
+        others: list[int] = []
+        if self._joining is not None:
+            others = [REST, *(one for one in range(WIDTH) if self._is_free(one))]
+        self.tracker.abstain_on(away, others)
 
     def drop(self, source: Source) -> None:
         """A source has ended."""
@@ -163,19 +177,35 @@ class Page:
         this member had a vote on each.
         """
         self._followed.end(source)
+        if self.tracker.under_way():
+            self._left_out = self.tracker.name()
         self.ended[int(source.sender)] = TOLD_RESULTS
         ended = [(one, row.joined) for one, row in self.rows.items() if self._has_ended(one)]
         for one, _ in ended:
             self.drop(one)
         return ended
 
+    def may_end(self, source: Source, known: list[Source], counted: Told) -> bool:
+        """Whether a source that was followed has ended, by a round whose votes were all counted."""
+        at = self.rows[source].column
+        assert counted.values is not None
+        assert counted.newest is not None
+        return (
+            bool(counted.values[at] >= counted.newest[at])
+            and counted.name() != self._left_out
+            and self._followed.may_end(source, known)
+        )
+
     def _has_ended(self, source: Source) -> bool:
         return self._followed.has_ended(source)
 
-    def join(self, values: Numbers) -> list[Source]:
+    def join(self, result: Told) -> list[Source]:
         """INV-JOIN: a round is over, with this result; begin with sources on which this member
         abstained in it, if nobody can have left them out. Says with which.
         """
+        assert result.values is not None
+        if result.name() == self._left_out:
+            return []
         first = self._followed.first(self.rows)
         joined = []
         for source, row in self.placed():
@@ -188,7 +218,7 @@ class Page:
             lives = row.heard or not self._followed.view.is_over(source)
             if row.abstained >= enough and lives and source in first:
                 row.joined = True
-                row.own = row.agreed = max(row.own, int(values[row.column]))
+                row.own = row.agreed = max(row.own, int(result.values[row.column]))
                 self.tracker.begin_at(row.column, row.own)
                 joined.append(source)
         self.abstain()
@@ -236,28 +266,29 @@ class Page:
         """What the tracker has to say, with the names of sources."""
         view = self._followed.view
         unnamed = SAYS_NOTHING
-        values: list[int] = [0] * WIDTH
+        values: list[int] = [0] * COLUMNS
         usual = values
         if told.values is not None:
             values = told.values.tolist()
             unnamed = HAVE_NONE
-            if all(value == ABSTAINS for value in values):
+            if values[REST] == ABSTAINS:
                 unnamed = ABSTAIN
-                usual = values
+                usual = [ABSTAINS] * WIDTH
             elif may_leave_out and self._leaves_out(told):
                 unnamed = HAVE_AGREED
                 usual = [0 if one is None else self.rows[one].agreed for one in self.columns]
-        newest: list[int] = [0] * WIDTH if told.newest is None else told.newest.tolist()
+        newest: list[int] = [0] * COLUMNS if told.newest is None else told.newest.tolist()
+        # First, so that whoever reads it has room for the lives that follow.
         rows: list[tuple[Source, int, int]] = []
+        if not self._safety:
+            rows += [(self._followed.last_ended(sender), ENDED, 0) for sender in self.ended]
         for source in self._followed.first(self.rows):
             row, at = self.rows[source], self.rows[source].column
             if at == NO_COLUMN:
                 # It is in nobody's arrays yet, but others are to know that there is such a life.
-                rows.append((source, 0, row.newest))
+                rows.append((source, ABSTAINS if unnamed == ABSTAIN else 0, row.newest))
             elif values[at] != usual[at] or newest[at] > row.agreed or view.is_over(source):
                 rows.append((source, values[at], newest[at]))
-        if not self._safety:
-            rows += [(self._followed.last_ended(sender), ENDED, 0) for sender in self.ended]
         return Round(
             view.digest,
             view.number,
@@ -271,6 +302,7 @@ class Page:
             told.root,
             told.count,
             rows,
+            told.name() == self._left_out,
         )
 
     def _leaves_out(self, told: Told) -> bool:
@@ -282,34 +314,57 @@ class Page:
     def told_of(self, frame: Round) -> tuple[Told, list[tuple[Source, bool]]]:
         """What a frame tells the tracker; and which sources have ended, as it says."""
         ended: list[tuple[Source, bool]] = []
-        values: Numbers | None = None
-        if frame.unnamed == HAVE_NONE:
-            values = np.zeros(WIDTH, np.int64)
-        elif frame.unnamed == HAVE_AGREED:
-            values = self.tracker.agreed.copy()
-        elif frame.unnamed == ABSTAIN:
-            values = np.full(WIDTH, ABSTAINS, np.int64)
-        newest = np.zeros(WIDTH, np.int64)
+        values = self._usual(frame.unnamed)
+        newest = np.zeros(COLUMNS, np.int64)
+        root, count = int(frame.root), int(frame.count)
+        told = Told(frame.kind, frame.epoch, frame.round, root, count, values, newest)
+        if frame.left_out:
+            self._left_out = told.name()
         for source, value, heard_of in frame.rows:
             if self._followed.page(source) != self.number:
                 continue
-            if self._followed.has_ended(source):
-                if value != ENDED or frame.root != self.tracker.me:
-                    self.ended[int(source.sender)] = TOLD_RESULTS
-                continue
             if value == ENDED:
-                ended += self.end(source)
+                ended += self._on_end(source, told)
                 continue
-            row = self.row(source)
+            row = self._row_told(source, heard_of)
             if row is None:
-                continue
-            row.heard = True
-            if row.column == NO_COLUMN:
-                row.newest = max(row.newest, heard_of)
+                self._left_out = told.name()
                 continue
             newest[row.column] = heard_of
             if values is not None:
                 values[row.column] = value
-        root, count = int(frame.root), int(frame.count)
-        told = Told(frame.kind, frame.epoch, frame.round, root, count, values, newest)
         return told, ended
+
+    def _usual(self, unnamed: i64) -> Numbers | None:
+        """What a frame says of sources that it does not name."""
+        if unnamed == HAVE_NONE:
+            return np.zeros(COLUMNS, np.int64)
+        if unnamed == HAVE_AGREED:
+            return self.tracker.agreed.copy()
+        if unnamed == ABSTAIN:
+            return np.full(COLUMNS, ABSTAINS, np.int64)
+        return None
+
+    def _on_end(self, source: Source, told: Told) -> list[tuple[Source, bool]]:
+        """Somebody says that a source has ended. Says as `end`."""
+        if not self._followed.has_ended(source):
+            return self.end(source)
+        if told.root != self.tracker.me or told.name() == self._left_out:
+            # Somebody may speak of it still.
+            self.ended[int(source.sender)] = TOLD_RESULTS
+        return []
+
+    def _row_told(self, source: Source, heard_of: int) -> Row | None:
+        """The row of a source that somebody speaks of, if there is room for it here."""
+        if self._followed.has_ended(source):
+            # Whoever speaks of it is to be told.
+            self.ended[int(source.sender)] = TOLD_RESULTS
+            return None
+        row = self.row(source)
+        if row is None:
+            return None
+        row.heard = True
+        if row.column == NO_COLUMN:
+            row.newest = max(row.newest, heard_of)
+            return None
+        return row

@@ -16,15 +16,14 @@ from semcast.ids import Source
 from semcast.protocol.membership.view import View
 from semcast.protocol.stability.followed import (
     ENDED,
-    WIDTH,
     Followed,
     page_of,
 )
-from semcast.protocol.stability.rounds.page import NO_COLUMN, TOLD_RESULTS, Page, Row
+from semcast.protocol.stability.rounds.page import COLUMNS, NO_COLUMN, TOLD_RESULTS, Page, Row
 from semcast.protocol.stability.rounds.patience import NEVER
 from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
 from semcast.protocol.stability.rounds.roll import Roll
-from semcast.protocol.stability.rounds.told import EVERYBODY, Numbers
+from semcast.protocol.stability.rounds.told import EVERYBODY, Numbers, Told
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import Round
 
@@ -122,6 +121,9 @@ class Pages:
         if view.is_over(source):
             # What counts from now on is what anybody has, not what its sender once spoke of.
             row.newest = row.own
+        # What was said in another view of who speaks of it does not count.
+        row.abstained = 0
+        row.heard = False
         row.column = NO_COLUMN
         self._page(self._followed.page(source)).rows[source] = row
 
@@ -318,7 +320,7 @@ class Pages:
             page.teller, page.said = int(result.root), result.values.tolist()
             if result.name() != page.result:
                 page.result = result.name()
-                self._note_result(page, result.values)
+                self._note_result(page, result)
         if not self.safety:
             tracker.wanted = tracker.wanted or self._has_over(page)
         # Before columns are given to others: what is said speaks of them as they were.
@@ -338,25 +340,22 @@ class Pages:
             if row.newest > row.own:
                 self._found.heard.append((source, row.newest))
 
-    def _note_result(self, page: Page, values: Numbers) -> None:
+    def _note_result(self, page: Page, result: Told) -> None:
         for sender in list(page.ended):
             page.ended[sender] -= 1
             if page.ended[sender] == 0:
                 del page.ended[sender]
         if self._joining:
-            self._found.joined.extend(page.join(values))
+            self._found.joined.extend(page.join(result))
         counted = page.tracker.counted
         if counted is page.counted or self.safety:
             return
         page.counted = counted
         assert counted is not None
-        assert counted.values is not None
-        assert counted.newest is not None
         # Of each sender one at most: who spoke of that may have had no room for the next.
         known = list(page.rows)
-        for source, row in sorted(page.placed()):
-            at = row.column
-            if counted.values[at] >= counted.newest[at] and self._followed.may_end(source, known):
+        for source, _ in sorted(page.placed()):
+            if page.may_end(source, known, counted):
                 self._note_ended(page.end(source))
 
     def _note_ended(self, ended: list[tuple[Source, bool]]) -> None:
@@ -385,7 +384,7 @@ class Pages:
         page = self._pages.get(number)
         if page is None:
             votes = self._votes or len(self._followed.view.members)
-            tracker = make_tracker(self._setup, self._me, WIDTH, votes, self._roll, False)
+            tracker = make_tracker(self._setup, self._me, COLUMNS, votes, self._roll)
             trigger = Trigger(
                 self._setup.window_messages, self._setup.bound_ns, self._setup.period_ns
             )

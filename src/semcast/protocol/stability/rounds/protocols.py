@@ -98,19 +98,17 @@ def _seed(config: MemberConfig, shape: Shape) -> int:
     return usual ^ name_of(numbers)
 
 
-def make_tracker(
-    setup: RoundSetup, me: int, width: int, votes: int, roll: Roll, joining: bool
-) -> RoundTracker:
+def make_tracker(setup: RoundSetup, me: int, width: int, votes: int, roll: Roll) -> RoundTracker:
     """A tracker for one page."""
     members, shape, timeout_ns = roll.members, setup.shape, setup.timeout_ns
     quiet_ns = max(setup.bound_ns, setup.period_ns)
     if setup.protocol == "coordp":
-        return CoordP(members, me, width, votes, shape, timeout_ns, quiet_ns, True, joining, roll)
+        return CoordP(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)
     if setup.protocol == "fulldist":
-        return FullDist(members, me, width, votes, shape, timeout_ns, quiet_ns, True, joining, roll)
+        return FullDist(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)
     if setup.protocol == "train":
-        return Train(members, me, width, votes, shape, timeout_ns, quiet_ns, True, joining, roll)
+        return Train(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)
     if setup.protocol == "s_coordp":
-        return SCoordP(members, me, width, votes, shape, timeout_ns, quiet_ns, True, joining, roll)
+        return SCoordP(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)
     assert setup.protocol == "s_train"
-    return STrain(members, me, width, votes, shape, timeout_ns, quiet_ns, True, joining, roll)
+    return STrain(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)

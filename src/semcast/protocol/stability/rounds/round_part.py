@@ -56,7 +56,6 @@ class RoundPart(ABC):
         timeout_ns: int = SECOND_NS,
         quiet_ns: int = 0,
         hints: bool = False,
-        joining: bool = False,
         roll: Roll | None = None,
     ) -> None:
         """`votes` are needed: those of all members for stability, f+1 for safety.
@@ -75,9 +74,9 @@ class RoundPart(ABC):
         # INV-AGREED: enough members have everything up to here; never falls.
         self.agreed: Numbers = zeros
         self.newest: Numbers | None = zeros if hints else None
-        # Whether this member has a vote; and on which columns it has none all the same.
-        self.joined = not joining
+        # On which columns this member has no vote.
         self._away: NDArray[np.bool_] | None = None
+        self._waits = False
         # The same when it last voted.
         self._was_away: NDArray[np.bool_] | None = None
         # Whether a round is wanted even if there is nothing to agree on.
@@ -161,12 +160,15 @@ class RoundPart(ABC):
         if self.newest is not None and seq > self.newest[column]:
             self.newest = _with(self.newest, column, seq)
 
-    def abstain_on(self, columns: list[int]) -> None:
-        """Have no vote on these columns, from the next vote on."""
+    def abstain_on(self, columns: list[int], others: list[int]) -> None:
+        """Have no vote on these columns, from the next vote on. One is wanted on the former; the
+        others are for sources that this member has not heard of.
+        """
+        self._waits = bool(columns)
         self._away = None
-        if columns:
+        if columns or others:
             self._away = np.zeros(self.width, np.bool_)
-            self._away[columns] = True
+            self._away[columns + others] = True
 
     def abstained_on(self, column: int) -> bool:
         """Whether it had no vote on this column when it last voted."""
@@ -180,18 +182,17 @@ class RoundPart(ABC):
         """Whether this member takes part in a round whose result it does not know."""
         return self._phase != IDLE
 
+    def name(self) -> tuple[int, int, int]:
+        """The latest round that this member knows; see `Told.name`."""
+        return int(self.roll.epoch), int(self._round), int(self._root)
+
     def result(self) -> Told | None:
         """What the latest round came to, if that is known."""
         return self._info
 
     def wants(self) -> bool:
         """Whether a round is wanted: there is something to agree on."""
-        if (
-            self.wanted
-            or not self.joined
-            or self._away is not None
-            or bool((self.own > self.agreed).any())
-        ):
+        if self.wanted or self._waits or bool((self.own > self.agreed).any()):
             return True
         return self.newest is not None and bool((self.newest > self.agreed).any())
 
@@ -241,20 +242,17 @@ class RoundPart(ABC):
         self._sent = None
 
     def _vote(self) -> None:
-        """Add my own vote, once in a round; or abstain."""
+        """Add my own vote, once in a round; or abstain where I have none."""
         assert self._votes is not None
         if self._voted:
             return
         self._voted = True
-        if self.joined:
-            self._writable = None
-            own = self.own
-            self._was_away = self._away
-            if self._away is not None and not self._needed:
-                own = np.where(self._away, ABSTAINS, own)
-            self._votes.add(own, 1)
-        elif not self._needed:
-            self._votes.add(np.full(self.width, ABSTAINS, np.int64), 1)
+        self._writable = None
+        own = self.own
+        self._was_away = self._away
+        if self._away is not None and not self._needed:
+            own = np.where(self._away, ABSTAINS, own)
+        self._votes.add(own, 1)
 
     def _votes_in(self) -> int:
         return 0 if self._votes is None else self._votes.count
@@ -314,11 +312,6 @@ class RoundPart(ABC):
         self._info = info
         self.wanted = False
         assert info.values is not None
-        if not self.joined and not self._needed:
-            # INV-JOIN: this is the latest round that I abstained in, and all others voted in it.
-            self.joined = True
-            self.own = highest(self.own, info.values)
-            self._writable = None
         grown = self._learn(info.values)
         self.patience.ended()
         self._deadline_ns = NEVER

@@ -22,7 +22,7 @@ Why nobody's vote is ever missing from what is agreed:
 - A member takes no part in a round earlier than the last one it knows. A root that takes part in a
   later round gives up its own.
 
-Why somebody who comes back without memory (`joining`) misses nothing that it needs: it abstains, so
+Why somebody who comes back without memory misses nothing that it needs: it abstains, so
 that what is agreed is the lowest of the *others*, and begins there. That is not lower than what was
 ever agreed without it: all others took part in a round of the epoch that names its new life, so
 their earlier rounds are over, and what was agreed in those they all have. It begins with the result
@@ -181,7 +181,7 @@ class RoundTracker(RoundPart):
                 grown = self._ended(told, now_ns)
                 self._heard_result(told)
                 return grown
-        return self._learn(told.values) if self.joined or self._needed else False
+        return self._learn(told.values)
 
     def _on_start(self, sender: int, fresh: bool, now_ns: i64) -> bool:
         if self._phase == SENT and self._sent is not None:

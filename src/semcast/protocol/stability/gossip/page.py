@@ -1,0 +1,60 @@
+"""What one member knows of a page's rounds: a row a source, and which lives have ended.
+
+Knows nothing of who votes, and of what comes of a round.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import Source
+
+# Who votes in the round after the next has heard of what came of this one.
+TOLD_ROUNDS: Final = 2
+
+
+@final
+class Row:
+    """What is known of one source."""
+
+    def __init__(self, joined: bool) -> None:
+        # INV-AGREED: enough members have, or have had covered, everything up to here; never falls.
+        self.agreed: i64 = 0
+        # INV-LOWEST: every voter of the current round has everything up to here.
+        self.lowest: i64 = 0
+        # What this member has, and the newest that it has heard of.
+        self.own: i64 = 0
+        self.newest: i64 = 0
+        # Whether this member has a vote on it; if not, in how many rounds it has abstained.
+        self.joined = joined
+        self.abstained = 0
+        self.waits = False
+        # Whether anybody else follows it.
+        self.heard = False
+
+
+@final
+class Page:
+    """The rounds of a few senders."""
+
+    def __init__(self) -> None:
+        self.round: i64 = 1
+        self.voters = 0
+        self.rows: Final[dict[Source, Row]] = {}
+        # By sender, up to which round others are told which of its lives have ended.
+        self.ended: Final[dict[int, int]] = {}
+        # Whether somebody spoke in this round, or may have, of a life that has ended: it may have
+        # left out a later one (INV-IN-ORDER), so that nothing ends or is joined in this round.
+        self.left_out = False
+        # The same of the round before, for those who learn from others that it is over.
+        self.former_left_out = False
+
+    def leaves_out(self, sender: int) -> None:
+        """Somebody speaks, or may speak, of a life of this sender that has ended, and is told."""
+        self.left_out = True
+        self.ended[sender] = int(self.round) + TOLD_ROUNDS
+
+    def forget_ended(self) -> None:
+        """Others know by now of what ended long ago."""
+        for sender in [one for one, until in self.ended.items() if self.round > until]:
+            del self.ended[sender]
