@@ -355,7 +355,7 @@ MUTANTS: Final = (
                 "            self._change(member, life, life)\n",
             ),
         ),
-        first=78,
+        first=616,
     ),
     Mutant(
         "rounds: a newcomer votes at once instead of abstaining",
@@ -421,7 +421,7 @@ MUTANTS: Final = (
                 "            if spoken_of < 0:\n",
             ),
         ),
-        first=5,
+        first=36,
     ),
     Mutant(
         "gossip: a member that came back votes at once",
@@ -478,7 +478,7 @@ MUTANTS: Final = (
                 "        page.place()\n        # Before columns",
             ),
         ),
-        first=65,
+        first=69,
     ),
     Mutant(
         "rounds: a result says nothing of what its teller has just joined",
