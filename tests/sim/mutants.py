@@ -490,7 +490,7 @@ MUTANTS: Final = (
                 "self.tracker.put(row.column, row.own, row.agreed, row.newest)",
             ),
         ),
-        first=25,
+        first=141,
     ),
     Mutant(
         "lives that have ended are never forgotten",
