@@ -2,26 +2,47 @@
 
 import re
 import socket
+import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from tests.live.company import joined, wait_until
 from tests.live.processes import SECRET, new_group
 
 import semcast.blocking
-from semcast.errors import TransportError
+from semcast.errors import ConfigError, TransportError
 from semcast.live import metrics, metrics_server
-from semcast.live.metrics import COUNTERS, GAUGES, Histogram, exposition, named
-from semcast.live.metrics_server import MetricsServer
+from semcast.live.metrics import METRICS, Histogram, Metric, Samples, in_units, named
+from semcast.live.metrics_server import MemberCollector, MetricsServer
 
 NAMES = ["a", "b"]
 # A line of the text format, version 0.0.4.
 LINE = re.compile(
     r'(# (TYPE|HELP) semcast_\w+ .+|semcast_\w+\{\w+="[^"]*"(,\w+="([^"\\\n]|\\.)*")*\} \S+)'
 )
+
+
+class Counting:
+    """A member as whoever publishes sees it."""
+
+    def __init__(self, stats: Mapping[str, float], group: str = "g", member: str = "m") -> None:
+        self.group, self.member = group, member
+        self.samples: Samples | None = None
+        self._stats = stats
+
+    def stats(self) -> Mapping[str, float]:
+        return self._stats
+
+
+def page(stats: Mapping[str, float], group: str = "g", member: str = "m") -> str:
+    registry = CollectorRegistry()
+    registry.register(MemberCollector(Counting(stats, group, member)))
+    return generate_latest(registry).decode()
 
 
 def free_port() -> int:
@@ -63,8 +84,10 @@ def test_everything_in_stats_is_served_by_name_and_unit(monkeypatch: pytest.Monk
     labels = f'group="{group_name}",member="a"'
     found = values(text)
     for key in stats:
-        name, own, _ = named(key)
-        assert f"{name}{{{labels}{',' if own else ''}{own}}}" in found
+        metric = named(key)
+        own = "".join(f',{name}="{value}"' for name, value in metric.label.items())
+        assert f"{metric.name}{{{labels}{own}}}" in found
+        assert f"# HELP {metric.name} {metric.meaning}" in text
     assert found[f"semcast_delivered_messages_total{{{labels}}}"] == stats["delivered"]
     purged = f'semcast_purged_messages_total{{{labels},where="delivery"}}'
     assert found[purged] == stats["purged_delivery"] > 0
@@ -76,20 +99,27 @@ def test_everything_in_stats_is_served_by_name_and_unit(monkeypatch: pytest.Monk
 
 
 def test_every_name_says_its_unit() -> None:
-    for name, _ in COUNTERS.values():
-        assert re.fullmatch(
-            r"semcast_\w+_(messages|datagrams|bytes|calls|full|errors|large|events|naks|times|seconds"
-            r"|rounds|trees)_total",
-            name,
-        )
-    for name in GAUGES.values():
-        assert re.fullmatch(
-            r"semcast_\w+_(messages|seconds|pages|bytes|sources)", name
-        ) or name in (
-            "semcast_members",
-            "semcast_multicast_transport",
-        )
-    assert named("refused_tag") == ("semcast_refused_datagrams_total", 'reason="tag"', "counter")
+    counted = (
+        "messages|datagrams|bytes|calls|full|errors|large|events|naks|times|seconds|rounds|trees"
+    )
+    measured = "messages|seconds|pages|bytes|sources"
+    whole = ("semcast_members", "semcast_multicast_transport")
+    for metric in METRICS.values():
+        units = f"({counted})_total" if metric.is_counter else f"({measured})"
+        assert re.fullmatch(rf"semcast_\w+_{units}", metric.name) or metric.name in whole
+
+
+def test_every_metric_says_what_it_means_in_words() -> None:
+    for metric in (*METRICS.values(), named("refused_tag")):
+        assert len(metric.meaning.split()) >= 2
+    help_lines = [line for line in page(dict.fromkeys(METRICS, 0)).splitlines() if "# HELP" in line]
+    assert len(help_lines) == len({metric.name for metric in METRICS.values()})
+
+
+def test_what_was_refused_is_labelled_by_its_reason() -> None:
+    assert named("refused_tag") == Metric(
+        "semcast_refused_datagrams_total", "Datagrams dropped unread", {"reason": "tag"}
+    )
 
 
 @pytest.mark.parametrize("stability", ["gossip", "s_coordp"])
@@ -100,7 +130,7 @@ def test_every_key_of_stats_is_known_to_be_a_counter_or_a_gauge(stability: str) 
         stats = group["a"].stats()
     assert ("stability_rounds" in stats) == (stability != "gossip")
     for key in stats:
-        assert key in COUNTERS or key in GAUGES or key.startswith("refused_"), key
+        assert key in METRICS or key.startswith("refused_"), key
 
 
 def test_times_without_room_are_counted_and_served() -> None:
@@ -112,7 +142,7 @@ def test_times_without_room_are_counted_and_served() -> None:
         first, second = group["a"].stats(), group["a"].stats()
     assert first["blocked_times"] >= 1
     assert 0 < first["blocked_ms"] < second["blocked_ms"]
-    text = exposition("g", "m", first, None)
+    text = page(first)
     assert "# TYPE semcast_blocked_times_total counter" in text
     assert "# TYPE semcast_blocked_seconds_total counter" in text
     assert values(text)['semcast_blocked_seconds_total{group="g",member="m"}'] == pytest.approx(
@@ -124,27 +154,26 @@ def test_times_without_room_are_counted_and_served() -> None:
 
 def test_each_metric_has_one_type_before_its_rows() -> None:
     stats = {"purged_delivery": 1, "refused_tag": 2, "purged_retransmit": 3, "refused_seen": 4}
-    lines = exposition("g", "m", stats, None).splitlines()
+    lines = page(stats).splitlines()
     types = [line for line in lines if line.startswith("# TYPE")]
     assert types == [
         "# TYPE semcast_purged_messages_total counter",
         "# TYPE semcast_refused_datagrams_total counter",
     ]
-    assert len(lines) == 6
+    assert len(lines) == 8
 
 
 def test_labels_are_escaped() -> None:
-    text = exposition('a "b"\\', "c\nd", {"multicast": 1}, None)
-    assert text.endswith('{group="a \\"b\\"\\\\",member="c\\nd"} 1\n')
+    text = page({"multicast": 1}, 'a "b"\\', "c\nd")
+    assert text.endswith('{group="a \\"b\\"\\\\",member="c\\nd"} 1.0\n')
 
 
 def test_times_are_told_in_seconds() -> None:
-    assert 'semcast_behind_seconds{group="g",member="m"} 1.5' in exposition(
-        "g", "m", {"behind_ms": 1500.0}, None
-    )
-    assert 'semcast_stability_round_seconds{group="g",member="m"} 0.25' in exposition(
-        "g", "m", {"stability_round_us": 250_000}, None
-    )
+    assert in_units("behind_ms", 1500.0) == 1.5
+    assert in_units("stability_round_us", 250_000) == 0.25
+    assert in_units("members", 3) == 3
+    text = page({"behind_ms": 1500.0})
+    assert 'semcast_behind_seconds{group="g",member="m"} 1.5' in text
 
 
 def test_a_histogram_counts_up_to_its_bounds() -> None:
@@ -168,35 +197,48 @@ def test_a_taken_port_is_one_line_and_nothing_is_left_running() -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_without_prometheus_client_a_port_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "semcast.live.metrics_server")
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(ConfigError, match=r"pip install 'semcast\[metrics\]'") as refused:
+        semcast.blocking.join(new_group(), secret=SECRET, size=2, interface="lo", metrics_port=1)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("host", ["no such host", "192.0.2.1"])
 def test_a_host_that_is_not_ours_is_one_line(host: str) -> None:
     with pytest.raises(TransportError, match="cannot serve metrics"):
-        MetricsServer(host, 0, lambda: "")
+        MetricsServer(host, 0, MemberCollector(Counting({})))
 
 
-def test_only_get_metrics_is_served() -> None:
-    server = MetricsServer("127.0.0.1", 0, lambda: "semcast_x 1\n")
-    server.start()
-    try:
-        assert fetch(server.port) == "semcast_x 1\n"
-        assert fetch(server.port, "/metrics?a=b") == "semcast_x 1\n"
-        for method, path, status in (("GET", "/", 404), ("POST", "/metrics", 501)):
-            connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-            connection.request(method, path)
-            assert connection.getresponse().status == status
-            connection.close()
-    finally:
-        server.close()
+@pytest.fixture
+def server() -> Iterator[MetricsServer]:
+    found = MetricsServer("127.0.0.1", 0, MemberCollector(Counting({"members": 2})))
+    found.start()
+    yield found
+    found.close()
+
+
+SERVED = 'semcast_members{group="g",member="m"} 2.0'
+
+
+def test_nothing_but_get_is_served(server: MetricsServer) -> None:
+    assert SERVED in fetch(server.port)
+    assert SERVED in fetch(server.port, "/metrics?a=b")
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("POST", "/metrics")
+    assert connection.getresponse().status == 501
+    connection.close()
 
 
 def test_a_client_that_says_nothing_does_not_keep_others_out_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
-    server = MetricsServer("127.0.0.1", 0, lambda: "semcast_x 1\n")
+    monkeypatch.setattr(metrics_server, "REQUEST_S", 0.1)
+    server = MetricsServer("127.0.0.1", 0, MemberCollector(Counting({"members": 2})))
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port)):
-            wait_until(lambda: fetch(server.port) == "semcast_x 1\n")
+            wait_until(lambda: SERVED in fetch(server.port))
     finally:
         server.close()

@@ -26,11 +26,13 @@ class Meter:
     def __init__(self) -> None:
         self.made: dict[str, tuple[str, Callable[[object], Iterable[Any]]]] = {}
 
-    def create_observable_counter(self, name: str, callbacks: list[Any]) -> None:
+    def create_observable_counter(self, name: str, callbacks: list[Any], description: str) -> None:
+        assert description
         assert name not in self.made
         self.made[name] = ("counter", callbacks[0])
 
-    def create_observable_gauge(self, name: str, callbacks: list[Any]) -> None:
+    def create_observable_gauge(self, name: str, callbacks: list[Any], description: str) -> None:
+        assert description
         assert name not in self.made
         self.made[name] = ("gauge", callbacks[0])
 

@@ -33,7 +33,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
         group["fast"].send(b"last")
         group["fast"].drain(20)
         for one in group.values():
-            while one.receive(timeout=20).payload != b"last":
+            while one.receive(timeout=120).payload != b"last":
                 pass
         wait_until(lambda: all(one.stats()["retained_held"] == 0 for one in group.values()))
         for one in group.values():

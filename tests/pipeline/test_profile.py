@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.obsolescence.naive_profiler import Profiler
 
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, write_journal
-from semcast.obsolescence import Profiler
 from semcast.pipeline.ingest.read import ROWS_SCHEMA
 from semcast.pipeline.profile import totals
 from semcast.pipeline.profile.find import find_stream

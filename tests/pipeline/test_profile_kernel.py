@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.obsolescence.naive_profiler import Profiler
 
-from semcast.obsolescence import Profiler
 from semcast.pipeline.ingest.blocks import blocks, place_of
 from semcast.pipeline.ingest.number import number_block
 from semcast.pipeline.profile import kernel

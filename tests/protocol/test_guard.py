@@ -121,7 +121,6 @@ def test_safety_only_grows_and_is_kept_for_each_life() -> None:
     assert allowed == [1, 2, 3, 4, 5]
     assert not guard.allows(plain(1, source=other_life))
     assert guard.allows(plain(5, source=Source(1, 1)))
-    assert (guard.is_safe(life, 5), guard.is_safe(life, 6)) == (True, False)
 
 
 def test_without_a_guard_every_message_covers() -> None:

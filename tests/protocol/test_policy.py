@@ -3,10 +3,11 @@
 import random
 
 import pytest
+from tests.obsolescence.naive_profiler import Profiler
 from tests.protocol.making import A, B, bid, left, over, plain, seqs
 
 from semcast.errors import ConfigError
-from semcast.obsolescence import Profiler, Tagger
+from semcast.obsolescence import Tagger
 from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer, SafeUpTo, Verdict
 from semcast.protocol.queue.policy import POLICIES
 from semcast.wire.message import Message

@@ -1,10 +1,12 @@
 """How broken variants (`tests/sim/mutants.py`) are hunted: run as a script inside a patched copy.
 
-Says what was caught, in one line. Knows nothing of the variants.
+Says in one line what was caught first; or, given a number of seconds, everything that is caught in
+them, with what each took. Knows nothing of the variants.
 """
 
 import random
 import sys
+import time
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -17,8 +19,8 @@ CAUGHT: Final = 1
 SURVIVED: Final = 0
 
 
-def exhaust_scopes(first: int, states_max: int) -> str:
-    """What breaks in the first of a few small scopes that breaks anything."""
+def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
+    """What breaks in a few small scopes, for each of them; nothing where nothing does."""
     from semcast.sim.exhaust import exhaust
     from semcast.sim.scope import Scope, relations
 
@@ -29,9 +31,8 @@ def exhaust_scopes(first: int, states_max: int) -> str:
     scopes += [Scope(relation, ticks=1, slow=2, delivery_messages=1) for relation in every]
     for scope in scopes[first - 1 :] + scopes[: first - 1]:
         outcome = exhaust(scope, states_max=states_max)
-        if outcome.violations:
-            return f"{scope.name}: {outcome.violations[0]}"
-    return ""
+        where = f"scope {scopes.index(scope) + 1} ({scope.name})"
+        yield f"{where}: {outcome.violations[0]}" if outcome.violations else ""
 
 
 def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
@@ -58,20 +59,21 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
         yield scenario
 
 
-def explore_cases(hunt: str, first: int, cases_max: int, breaks: str) -> str:
-    """What breaks in the first of the cases that breaks this property, or anything."""
+def explore_cases(hunt: str, first: int, cases_max: int, breaks: str) -> Iterator[str]:
+    """How each case breaks this property, or anything."""
     from semcast.sim.explore import judge
 
     for scenario in islice(cases(hunt, first), cases_max):
         broken = judge(scenario).broken
         if breaks in broken or (broken and not breaks):
             by, text = scenario.protocol.stability, broken[breaks or next(iter(broken))]
-            return f"case {scenario.seed} ({by}): {text}"
-    return ""
+            yield f"case {scenario.seed} ({by}): {text}"
+        else:
+            yield ""
 
 
-def run_trackers(first: int, runs_max: int) -> str:
-    """What breaks in the first group of trackers that breaks: stability or safety, in turn."""
+def run_trackers(first: int, runs_max: int) -> Iterator[str]:
+    """How each group of trackers breaks: stability or safety, in turn."""
     sys.path.append(str(Path(__file__).parents[2]))
     from tests.protocol.stability.lossy_group import TRACKERS, restless_group
 
@@ -81,14 +83,14 @@ def run_trackers(first: int, runs_max: int) -> str:
         votes = 3 if seed % 2 and members > 3 else members
         try:
             restless_group(kind, members, votes, random.Random(seed))
+            yield ""
         except AssertionError as error:
-            return f"run {seed} ({kind}), agreed too early: {error}"
-    return ""
+            yield f"run {seed} ({kind}), agreed too early: {error}"
 
 
-def run_members(first: int, runs_max: int, crowds: bool) -> str:
-    """What breaks in the first group of members on a lossy network, two of whom come back often; or
-    in the first crowd of them.
+def run_members(first: int, runs_max: int, crowds: bool) -> Iterator[str]:
+    """How each group of members breaks on a lossy network, two of whom come back often; or how each
+    crowd of them does.
     """
     sys.path.append(str(Path(__file__).parents[2]))
     from tests.protocol.stability.test_detection import crowd, restless
@@ -102,24 +104,50 @@ def run_members(first: int, runs_max: int, crowds: bool) -> str:
             group.settle()
             forgot = group.run(20_000, group.forgot_what_is_over)
             assert forgot, f"sources followed and held: {group.followed()}"
+            yield ""
         except AssertionError as error:
-            return f"run {seed} ({kind}): {str(error)[:300]}"
-    return ""
+            yield f"run {seed} ({kind}): {str(error)[:300]}"
 
 
-def main(hunt: str, first: int, hunt_max: int, breaks: str) -> int:
-    """Hunt, say what was caught, and exit accordingly."""
+def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
+    """What each run of a hunt caught; an empty word for one that broke nothing."""
     if hunt == "exhaust":
-        found = exhaust_scopes(first, hunt_max)
-    elif hunt == "trackers":
-        found = run_trackers(first, hunt_max)
-    elif hunt in ("members", "crowds"):
-        found = run_members(first, hunt_max, hunt == "crowds")
-    else:
-        found = explore_cases(hunt, first, hunt_max, breaks)
+        return exhaust_scopes(first, hunt_max)
+    if hunt == "trackers":
+        return run_trackers(first, hunt_max)
+    if hunt in ("members", "crowds"):
+        return run_members(first, hunt_max, hunt == "crowds")
+    return explore_cases(hunt, first, hunt_max, breaks)
+
+
+def first_caught(runs: Iterator[str]) -> int:
+    """Say what was caught first, and exit accordingly."""
+    found = next(filter(None, runs), "")
     print(found or "nothing was caught")
     return CAUGHT if found else SURVIVED
 
 
+def all_caught(runs: Iterator[str], seconds: float) -> int:
+    """Say everything that is caught within so many seconds of processor time."""
+    began_s = last_s = time.process_time()
+    ran = caught = 0
+    for found in runs:
+        now_s = time.process_time()
+        ran, caught = ran + 1, caught + bool(found)
+        if found:
+            print(f"  {now_s - last_s:6.2f} s  {found.splitlines()[0][:90]}", flush=True)
+        last_s = now_s
+        if now_s - began_s > seconds:
+            break
+    print(f"  caught in {caught} of {ran} runs", flush=True)
+    return CAUGHT if caught else SURVIVED
+
+
+def main(hunt: str, first: str, hunt_max: str, breaks: str, seconds: str = "0") -> int:
+    """Hunt, say what was caught, and exit accordingly."""
+    runs = hunted(hunt, int(first), int(hunt_max), breaks)
+    return all_caught(runs, float(seconds)) if float(seconds) else first_caught(runs)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
+    sys.exit(main(*sys.argv[1:]))

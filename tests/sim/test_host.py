@@ -13,8 +13,6 @@ from semcast.sim.host import (
     CostHosts,
     LinearCost,
     MeasuredHosts,
-    stab_receive_cost,
-    stab_send_cost,
 )
 from semcast.sim.network import (
     EVERYBODY,
@@ -27,6 +25,9 @@ from semcast.sim.network import (
 from semcast.sim.scheduler import Handler, Scheduler
 
 US = 1000
+# STAB §5.1: t_s(u) = 338 + 47u/400 µs, t_r(u) = 1.1 t_s(u).
+STAB_SEND = LinearCost(338_000, 117_500)
+STAB_RECEIVE = LinearCost(371_800, 129_250)
 LATENCY_NS = 100 * US
 
 
@@ -93,8 +94,8 @@ def test_costs_follow_the_size_as_the_paper_says() -> None:
     """STAB §5.1: t_s(u) = 338 + 47u/400 µs, t_r = 1.1 t_s."""
     for size in (0, 32, 220, 400, 4468):
         sending_us = 338 + 47 * size / 400
-        assert stab_send_cost().of(size) == pytest.approx(sending_us * US, abs=0.51)
-        assert stab_receive_cost().of(size) == pytest.approx(1.1 * sending_us * US, abs=0.51)
+        assert STAB_SEND.of(size) == pytest.approx(sending_us * US, abs=0.51)
+        assert STAB_RECEIVE.of(size) == pytest.approx(1.1 * sending_us * US, abs=0.51)
     assert Cost().of(1000) == 0
     with pytest.raises(ConfigError, match="a cost of -1 ns a packet"):
         LinearCost(-1, 0)
@@ -147,7 +148,7 @@ def round_trip(branching: int, leaf_degree: int, structured: bool) -> tuple[Rout
     """The network after one round, and the root's round-trip time in ms."""
     parents = tree_parents(branching, 5, leaf_degree)
     tree = RouterTree(Scheduler(), parents)
-    network = CostHosts(tree, stab_send_cost(), stab_receive_cost(), loopback=True)
+    network = CostHosts(tree, STAB_SEND, STAB_RECEIVE, loopback=True)
     children = Counter(parents)
     done: list[int] = []
     for node, parent in enumerate(parents):

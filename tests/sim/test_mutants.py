@@ -20,26 +20,22 @@ SOURCE = Path(__file__).parents[2] / "src" / "semcast"
 Hunted = Callable[[Mutant], "subprocess.CompletedProcess[str]"]
 
 
-def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the search in a patched copy."""
+def command(mutant: Mutant, folder: Path, first: int) -> tuple[list[str], dict[str, str]]:
+    """Make a patched copy; the program that hunts in it comes out, and its environment."""
     package = folder / "semcast"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     for patch in mutant.patches:
         patch.apply(package)
+    words = [mutant.hunt, str(first), str(mutant.hunt_max), mutant.breaks]
+    changed = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    return [sys.executable, hunts.__file__, *words], os.environ | changed
+
+
+def hunt(mutant: Mutant, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the search in a patched copy."""
+    words, environment = command(mutant, folder, mutant.first)
     return subprocess.run(
-        [
-            sys.executable,
-            hunts.__file__,
-            mutant.hunt,
-            str(mutant.first),
-            str(mutant.hunt_max),
-            mutant.breaks,
-        ],
-        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
+        words, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.obsolescence.naive_profiler import Profile, Profiler
 
 from semcast.errors import ConfigError, InputError
 from semcast.model.purge import DistancePmf, GeometricMixture, f_rd, from_classes
-from semcast.obsolescence import Keys, Profile, Profiler, Ranked
+from semcast.obsolescence import Keys, Ranked
 from semcast.sim.traffic import (
     SECOND_NS,
     Chains,

@@ -66,7 +66,9 @@ def run(
             raise InputError("--plot draws rounds without traffic; leave it out")
         return _run_paced(scenario, seed, as_json, tell)
     if plot is not None:
-        _require_matplotlib()
+        from semcast.report.figures import require_report
+
+        require_report()  # before a long run, not after it
     cases = _run_cases(scenario, seed, tell)
     single = len(cases) == 1 and len(cases[0].outcomes) == 1
     if as_json:
@@ -290,11 +292,3 @@ def draw(cases: list[Case], title: str, path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None})
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; choose a place to write the plot") from error
-
-
-def _require_matplotlib() -> None:
-    """Before a long run, not after it."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise InputError("--plot needs matplotlib; install semcast[report]") from error

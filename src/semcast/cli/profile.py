@@ -65,9 +65,9 @@ def profile(
 
     options = trace_options(column, time_unit, kind)
     if html is not None:
-        from semcast.report.figures import require_matplotlib
+        from semcast.report.figures import require_report
 
-        require_matplotlib()  # before the minutes that a large trace takes
+        require_report()  # before the minutes that a large trace takes
     stream = find_stream(trace, options, only)
     with spark_session("profile", master, conf) as spark:
         from semcast.pipeline.profile.kernel import Question

@@ -18,7 +18,7 @@ from semcast.live.control import Responder
 from semcast.live.engine import Engine
 from semcast.live.health import PERIOD_NS as HEALTH_PERIOD_NS
 from semcast.live.health import Health
-from semcast.live.metrics import Samples, exposition
+from semcast.live.metrics import Samples
 from semcast.live.record import Recorder
 from semcast.live.telling import Teller
 from semcast.protocol.observer import Observer
@@ -72,10 +72,10 @@ class Inside:
     def _open_server(self, config: GroupConfig) -> "MetricsServer | None":
         if config.metrics_port == 0:
             return None
-        # Most members serve nothing, and need no HTTP.
-        from semcast.live.metrics_server import MetricsServer
+        # Most members serve nothing, and need neither HTTP nor `prometheus_client`.
+        from semcast.live.metrics_server import MemberCollector, MetricsServer
 
-        return MetricsServer(config.metrics_host, config.metrics_port, self._page)
+        return MetricsServer(config.metrics_host, config.metrics_port, MemberCollector(self))
 
     def _on_turn(self, now_ns: int) -> None:
         if self._samples is not None:
@@ -114,9 +114,6 @@ class Inside:
             found["recorded_events"] = self._recorder.events
             found["recorded_left_out"] = self._recorder.left_out
         return found
-
-    def _page(self) -> str:
-        return exposition(self.group, self.member, self.stats(), self._samples)
 
     def stop(self) -> None:
         """Leave the group and end everything. Harmless when repeated, and in a forked child."""

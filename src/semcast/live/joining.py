@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from typing import Final
 
 from semcast.errors import ConfigError, GroupClosedError, TransportError
@@ -37,6 +38,11 @@ def start(
     config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
 ) -> Engine:
     """Open the network and begin to look for the others."""
+    if config.stability != "gossip" and find_spec("numpy") is None:
+        raise ConfigError(
+            f"stability={config.stability!r} needs numpy, which is not installed; "
+            "pip install 'semcast[rounds]'"
+        )
     # A group of one needs nobody, and so no way to anybody.
     has_peers = bool(config.peers) or config.group_size == 1
     host = hosting.claim()

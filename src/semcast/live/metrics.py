@@ -1,15 +1,17 @@
-"""Metrics: what a member counts in, Prometheus text out.
+"""Metrics: a key of `stats()` in, the name under which it is published out, and what it means.
 
 Everything in `stats()` is here under a name with its unit: counters end in `_total`, what was
 purged and refused has its reason as a label. Three histograms are sampled by turns of the engine,
 so that they cost next to nothing: how old the next message is that the application will take, how
-many datagrams a turn deals with, and how long it takes. Knows neither ports nor groups.
+many datagrams a turn deals with, and how long it takes. Knows neither ports nor groups, nor who
+publishes: `metrics_server` does for Prometheus, `telemetry` for OpenTelemetry.
 """
 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from semcast.live.engine import Engine
 
@@ -81,60 +83,87 @@ class Samples:
         yield "semcast_turn_datagrams", "Datagrams that a turn deals with", self.batch
 
 
-# By key in `stats()`: the metric's name and its labels. What begins with "refused_" is labelled by
-# its reason; everything else is here or below, also what a member only counts once it has begun.
-COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
-    "multicast": ("semcast_sent_messages_total", ""),
-    "delivered": ("semcast_delivered_messages_total", ""),
-    "purged_delivery": ("semcast_purged_messages_total", 'where="delivery"'),
-    "purged_retransmit": ("semcast_purged_messages_total", 'where="retransmit"'),
-    "naks_sent": ("semcast_sent_naks_total", ""),
-    "naks_received": ("semcast_received_naks_total", ""),
-    "retransmitted": ("semcast_retransmitted_messages_total", ""),
-    "blocked_times": ("semcast_blocked_times_total", ""),
-    "blocked_ms": ("semcast_blocked_seconds_total", ""),
-    "stability_rounds": ("semcast_stability_rounds_total", ""),
-    "stability_tree_number": ("semcast_stability_trees_total", ""),
-    "datagrams_in": ("semcast_received_datagrams_total", ""),
-    "datagrams_out": ("semcast_sent_datagrams_total", ""),
-    "datagrams_opened": ("semcast_opened_datagrams_total", ""),
-    "bytes_in": ("semcast_received_bytes_total", ""),
-    "bytes_out": ("semcast_sent_bytes_total", ""),
-    "send_calls": ("semcast_send_calls_total", ""),
-    "receive_calls": ("semcast_receive_calls_total", ""),
-    "send_full": ("semcast_send_full_total", ""),
-    "send_errors": ("semcast_send_errors_total", ""),
-    "send_too_large": ("semcast_send_too_large_total", ""),
-    "receive_errors": ("semcast_receive_errors_total", ""),
-    "recorded_events": ("semcast_recorded_events_total", ""),
-    "recorded_left_out": ("semcast_recorded_left_out_events_total", ""),
-}
-GAUGES: Final[Mapping[str, str]] = {
-    "delivery_held": "semcast_delivery_held_messages",
-    "retained_held": "semcast_retained_held_messages",
-    "early_held": "semcast_early_held_messages",
-    "request_window": "semcast_request_window_messages",
-    "behind_ms": "semcast_behind_seconds",
-    "stability_round_us": "semcast_stability_round_seconds",
-    "stability_pages_led": "semcast_stability_led_pages",
-    "receive_buffer_bytes": "semcast_receive_buffer_bytes",
-    "path_mtu_bytes": "semcast_path_mtu_bytes",
-    "multicast_transport": "semcast_multicast_transport",
-    "members": "semcast_members",
-    "sources_held": "semcast_held_sources",
-    "sources_followed": "semcast_followed_sources",
-}
+class Observed(Protocol):
+    """What whoever publishes asks of a member."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def member(self) -> str: ...
+    @property
+    def samples(self) -> Samples | None: ...
+    def stats(self) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a number of `stats()` is called where it is published, and what it means."""
+
+    name: str
+    meaning: str
+    label: dict[str, str] = field(default_factory=dict)  # beside those of group and member
+
+    @property
+    def is_counter(self) -> bool:
+        """It only grows; anything else goes up and down."""
+        return self.name.endswith("_total")
+
+
+_PURGED: Final = "semcast_purged_messages_total"
+_PURGED_MEANING: Final = "Messages that a newer one replaced before they were taken or forgotten"
 _REFUSED: Final = "refused_"
 
+# By key in `stats()`. What begins with "refused_" is labelled by its reason; everything else is
+# here, also what a member only counts once the group has begun.
+METRICS: Final[Mapping[str, Metric]] = {
+    "multicast": Metric("semcast_sent_messages_total", "Messages that this member sent"),
+    "delivered": Metric("semcast_delivered_messages_total", "Messages that the application took"),
+    "purged_delivery": Metric(_PURGED, _PURGED_MEANING, {"where": "delivery"}),
+    "purged_retransmit": Metric(_PURGED, _PURGED_MEANING, {"where": "retransmit"}),
+    "naks_sent": Metric("semcast_sent_naks_total", "Requests for missing messages sent"),
+    "naks_received": Metric("semcast_received_naks_total", "Requests for messages received"),
+    "retransmitted": Metric("semcast_retransmitted_messages_total", "Messages sent once more"),
+    "blocked_times": Metric("semcast_blocked_times_total", "Times that a send found no room"),
+    "blocked_ms": Metric("semcast_blocked_seconds_total", "How long sends had no room"),
+    "stability_rounds": Metric("semcast_stability_rounds_total", "Stability rounds that ended"),
+    "stability_tree_number": Metric("semcast_stability_trees_total", "Trees chosen for rounds"),
+    "datagrams_in": Metric("semcast_received_datagrams_total", "Datagrams received"),
+    "datagrams_out": Metric("semcast_sent_datagrams_total", "Datagrams sent"),
+    "datagrams_opened": Metric("semcast_opened_datagrams_total", "Datagrams found genuine"),
+    "bytes_in": Metric("semcast_received_bytes_total", "Bytes of datagrams received"),
+    "bytes_out": Metric("semcast_sent_bytes_total", "Bytes of datagrams sent"),
+    "send_calls": Metric("semcast_send_calls_total", "System calls that send"),
+    "receive_calls": Metric("semcast_receive_calls_total", "System calls that receive"),
+    "send_full": Metric("semcast_send_full_total", "Sends that the system had no room for"),
+    "send_errors": Metric("semcast_send_errors_total", "Sends that the system refused"),
+    "send_too_large": Metric("semcast_send_too_large_total", "Datagrams too large for the path"),
+    "receive_errors": Metric("semcast_receive_errors_total", "Receives that the system refused"),
+    "recorded_events": Metric("semcast_recorded_events_total", "Events written to the journal"),
+    "recorded_left_out": Metric(
+        "semcast_recorded_left_out_events_total", "Events that the journal had no room for"
+    ),
+    "delivery_held": Metric("semcast_delivery_held_messages", "Messages that wait to be taken"),
+    "retained_held": Metric("semcast_retained_held_messages", "Messages kept for those who ask"),
+    "early_held": Metric("semcast_early_held_messages", "Messages that wait for earlier ones"),
+    "request_window": Metric("semcast_request_window_messages", "Messages asked for at once"),
+    "behind_ms": Metric("semcast_behind_seconds", "Age of the oldest message that waits"),
+    "stability_round_us": Metric("semcast_stability_round_seconds", "How long a round takes"),
+    "stability_pages_led": Metric("semcast_stability_led_pages", "Pages whose rounds begin here"),
+    "receive_buffer_bytes": Metric("semcast_receive_buffer_bytes", "Size of the receive buffer"),
+    "path_mtu_bytes": Metric("semcast_path_mtu_bytes", "Largest datagram that the path takes"),
+    "multicast_transport": Metric("semcast_multicast_transport", "1: multicast; 0: unicast"),
+    "members": Metric("semcast_members", "Members of the group, this one among them"),
+    "sources_held": Metric("semcast_held_sources", "Senders' lives of which messages are held"),
+    "sources_followed": Metric("semcast_followed_sources", "Senders' lives that are followed"),
+}
 
-def named(key: str) -> tuple[str, str, str]:
-    """Of a key in `stats()`: the metric's name, its labels, and whether it is counter or gauge."""
-    if key in COUNTERS:
-        return (*COUNTERS[key], "counter")
+
+def named(key: str) -> Metric:
+    """How a key of `stats()` is published."""
     if key.startswith(_REFUSED):
-        reason = f'reason="{key.removeprefix(_REFUSED)}"'
-        return "semcast_refused_datagrams_total", reason, "counter"
-    return GAUGES.get(key, f"semcast_{key}"), "", "gauge"
+        reason = {"reason": key.removeprefix(_REFUSED)}
+        return Metric("semcast_refused_datagrams_total", "Datagrams dropped unread", reason)
+    return METRICS.get(key) or Metric(f"semcast_{key}", f"{key} of stats()")
 
 
 def in_units(key: str, value: float) -> float:
@@ -142,36 +171,3 @@ def in_units(key: str, value: float) -> float:
     if key.endswith("_ms"):
         return value / 1e3
     return value / 1e6 if key.endswith("_us") else value
-
-
-def exposition(group: str, member: str, stats: Mapping[str, float], samples: Samples | None) -> str:
-    """Everything as Prometheus text, version 0.0.4."""
-    common = f'group="{_escaped(group)}",member="{_escaped(member)}"'
-    by_name: dict[str, tuple[str, list[str]]] = {}
-    for key, value in stats.items():
-        name, labels, kind = named(key)
-        all_labels = f"{common},{labels}" if labels else common
-        by_name.setdefault(name, (kind, []))[1].append(
-            f"{name}{{{all_labels}}} {in_units(key, value)}"
-        )
-    lines: list[str] = []
-    for name, (kind, rows) in by_name.items():
-        lines += [f"# TYPE {name} {kind}", *rows]
-    for name, text, histogram in samples.all() if samples is not None else ():
-        lines += [f"# HELP {name} {text}.", f"# TYPE {name} histogram"]
-        lines += _histogram_lines(name, common, histogram)
-    return "\n".join(lines) + "\n"
-
-
-def _histogram_lines(name: str, common: str, histogram: Histogram) -> Iterator[str]:
-    up_to = 0
-    for bound, count in zip((*histogram.bounds, "+Inf"), histogram.counts, strict=True):
-        up_to += count
-        shown = bound if isinstance(bound, str) else f"{bound:g}"
-        yield f'{name}_bucket{{{common},le="{shown}"}} {up_to}'
-    yield f"{name}_sum{{{common}}} {histogram.sum!r}"
-    yield f"{name}_count{{{common}}} {up_to}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

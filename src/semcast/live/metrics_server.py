@@ -1,27 +1,79 @@
-"""A port that serves one page: a function that makes it in, answers to GET /metrics out.
+"""A port for Prometheus: what a member counts in, answers to its requests out.
 
-One request after the other, from a thread of its own, and none for longer than a few seconds. Knows
-nothing of what is on the page.
+`prometheus_client` writes the text. One request after the other is answered, from a thread of its
+own, and none for longer than a few seconds. Knows nothing of what the metrics mean.
 """
 
 import threading
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Final
+from collections.abc import Iterator
+from http.server import HTTPServer
+from typing import Final
 
+from semcast.errors import ConfigError
+from semcast.live.metrics import Histogram, Observed, in_units, named
 from semcast.live.refusal import refused
 
-_REQUEST_S: Final = 5.0
+try:
+    from prometheus_client import CollectorRegistry, MetricsHandler
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+except ImportError as error:
+    raise ConfigError(
+        "metrics_port needs prometheus_client, which is not installed; "
+        "pip install 'semcast[metrics]'"
+    ) from error
+
+# A client that says nothing holds others up for no longer than this.
+REQUEST_S: Final = 5.0
+
+
+class MemberCollector(Collector):
+    """All numbers of one member, whenever Prometheus asks."""
+
+    def __init__(self, member: Observed) -> None:
+        self._member: Final = member
+        self._common: Final = {"group": member.group, "member": member.member}
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each name; what is in a family differs in a label of its own."""
+        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        for key, value in self._member.stats().items():
+            metric = named(key)
+            labels = self._common | metric.label
+            if metric.name not in families:
+                kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+                families[metric.name] = kind(metric.name, metric.meaning, labels=[*labels])
+            families[metric.name].add_metric([*labels.values()], in_units(key, value))
+        yield from families.values()
+        samples = self._member.samples
+        for name, meaning, histogram in samples.all() if samples is not None else ():
+            yield self._histogram(name, meaning, histogram)
+
+    def _histogram(self, name: str, meaning: str, histogram: Histogram) -> Metric:
+        family = HistogramMetricFamily(name, meaning, labels=[*self._common])
+        up_to, buckets = 0, []
+        for bound, count in zip((*histogram.bounds, "+Inf"), histogram.counts, strict=True):
+            up_to += count
+            buckets.append((str(bound), float(up_to)))
+        family.add_metric([*self._common.values()], buckets, histogram.sum)
+        return family
 
 
 class MetricsServer:
-    """Answers GET /metrics, one request after the other, from a thread of its own."""
+    """Answers GET, one request after the other, from a thread of its own."""
 
-    def __init__(self, host: str, port: int, page: Callable[[], str]) -> None:
+    def __init__(self, host: str, port: int, collector: Collector) -> None:
         """Port 0 is one that the system chooses; see `port`."""
-        handler = type("Handler", (_Handler,), {"page": staticmethod(page)})
+        registry = CollectorRegistry()
+        registry.register(collector)
+        handler = type("Handler", (MetricsHandler,), {"registry": registry, "timeout": REQUEST_S})
         try:
-            self._server: Final = _Server((host, port), handler)
+            self._server: Final = HTTPServer((host, port), handler)
         except (OSError, OverflowError) as error:
             reason = error if isinstance(error, OSError) else OSError(str(error))
             raise refused(f"cannot serve metrics on {host} port {port}", reason) from None
@@ -40,30 +92,3 @@ class MetricsServer:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
-
-
-class _Server(HTTPServer):
-    # The next life of a member may begin while connections of the last one linger.
-    allow_reuse_address = True
-
-
-class _Handler(BaseHTTPRequestHandler):
-    page: Callable[[], str]
-    # A client that says nothing holds others up for no longer than this.
-    timeout = _REQUEST_S
-    server_version = "semcast"
-
-    def do_GET(self) -> None:
-        """The one page there is."""
-        if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "only /metrics is here")
-            return
-        text = self.page().encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Say nothing: this is not the application's business."""

@@ -12,24 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from semcast.live.metrics import COUNTERS, GAUGES, Samples, in_units, named
+from semcast.live.metrics import METRICS, Observed, Samples, in_units, named
 
 # Samples of each histogram that wait to be read; older ones are forgotten.
 SAMPLES_MAX: Final = 4096
-
-
-class Observed(Protocol):
-    """What is asked of a member."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def member(self) -> str: ...
-    @property
-    def samples(self) -> Samples | None: ...
-    def stats(self) -> Mapping[str, float]: ...
 
 
 _members: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -61,16 +49,17 @@ def watch(member: Observed) -> bool:
                 )
     _members.add(member)
     # A member that is still looking for the others has few of them yet.
-    for key in (*COUNTERS, *GAUGES, *member.stats()):
-        name, _, kind = named(key)
+    for metric in map(named, (*METRICS, *member.stats())):
+        name = metric.name
         if name not in _made:
             _made.add(name)
             make = (
                 meter.create_observable_counter
-                if kind == "counter"
+                if metric.is_counter
                 else meter.create_observable_gauge
             )
-            make(name.removesuffix("_total"), callbacks=[_reader(api, name)])
+            name_there, read = name.removesuffix("_total"), _reader(api, name)
+            make(name_there, callbacks=[read], description=metric.meaning)
     return True
 
 
@@ -80,11 +69,9 @@ def _reader(api: ModuleType, wanted: str) -> Callable[[object], Iterable[object]
             common = {"group": member.group, "member": member.member}
             _record(member.samples, common)
             for key, value in member.stats().items():
-                name, labels, _ = named(key)
-                if name == wanted:
-                    label, _, given = labels.partition("=")
-                    own = {label: given.strip('"')} if label else {}
-                    yield api.Observation(in_units(key, value), common | own)
+                metric = named(key)
+                if metric.name == wanted:
+                    yield api.Observation(in_units(key, value), common | metric.label)
 
     return read
 

@@ -5,7 +5,6 @@ What an application says (`replaces=…`) goes in, an `Annotation` that fits on 
 """
 
 from semcast.obsolescence.bitmap import K_DEFAULT, K_MAX, Closure
-from semcast.obsolescence.profile import Profile, Profiler
 from semcast.obsolescence.relation import Mark, obsoletes
 from semcast.obsolescence.tagger import (
     EVERYTHING,
@@ -28,8 +27,6 @@ __all__ = [
     "Keys",
     "Mark",
     "Predecessors",
-    "Profile",
-    "Profiler",
     "Ranked",
     "Replaces",
     "Tagger",

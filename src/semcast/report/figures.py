@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from semcast.errors import InputError
@@ -38,21 +39,21 @@ class Plot:
     log_y: bool = False
 
 
-def require_matplotlib() -> Any:
-    """The module matplotlib with its figures, or one line on how to get it."""
-    try:
-        importlib.import_module("matplotlib.figure")
-        return importlib.import_module("matplotlib")
-    except ImportError as error:
+def require_report() -> None:
+    """What draws and lays out pages is installed, or one line on how to get it."""
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
         raise InputError(
-            "pages with plots need matplotlib, which is not installed; "
+            f"plots and pages need {' and '.join(missing)}, which is not installed; "
             "pip install 'semcast[report]'"
-        ) from error
+        )
 
 
 def draw(plot: Plot) -> str:
     """The plot as one <svg> element."""
-    matplotlib = require_matplotlib()
+    require_report()
+    importlib.import_module("matplotlib.figure")
+    matplotlib = importlib.import_module("matplotlib")
     # Text stays text; ids come from the name, so that plots of one page do not share any.
     settings = {"svg.fonttype": "none", "svg.hashsalt": plot.name, "font.family": "sans-serif"}
     with matplotlib.rc_context(settings):

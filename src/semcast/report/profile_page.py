@@ -1,36 +1,32 @@
 """A traffic profile in, one HTML page out: its tables and plots, with nothing to fetch."""
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 from semcast.pipeline.profile.summary import Histogram, TrafficProfile
-from semcast.report.figures import Line, Plot, draw
+from semcast.report.figures import Line, Plot, draw, require_report
 
 # A drawing of more points than this shows no more than one of these.
 _POINTS_MAX: Final = 2000
-_STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-       color: #222; background: #fff; }
-table { border-collapse: collapse; margin: 1rem 0 2rem; }
-caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
-th, td { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
-figure { margin: 1.5rem 0; } svg { max-width: 100%; height: auto; }
-"""
 Tables = Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]]
 
 
 def profile_page(profile: TrafficProfile, tables: Tables) -> str:
     """The page. `tables` are the ones that the command prints: title, columns, rows of text."""
-    title = escape(f"Traffic of {profile.name}")
-    parts = [_table(*table) for table in tables]
-    parts += [f"<figure>\n{draw(plot)}</figure>" for plot in plots(profile)]
-    body = "\n".join(parts)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
+    require_report()
+    import jinja2
+
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("semcast.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return pages.get_template("profile_page.html").render(
+        title=f"Traffic of {profile.name}",
+        tables=tables,
+        drawings=[draw(plot) for plot in plots(profile)],
     )
 
 
@@ -105,14 +101,3 @@ def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     ratio = len(points) ** (1 / _POINTS_MAX)
     places = {min(int(ratio**at), len(points)) - 1 for at in range(_POINTS_MAX + 1)}
     return [points[at] for at in sorted(places | {len(points) - 1})]
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f"<table>\n<caption>{escape(title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>"
-    )

@@ -21,8 +21,6 @@ from semcast.sim.host import (
     Hosts,
     LinearCost,
     MeasuredHosts,
-    stab_receive_cost,
-    stab_send_cost,
 )
 from semcast.sim.network import (
     EVERYBODY,
@@ -63,7 +61,5 @@ __all__ = [
     "Scheduler",
     "SharedPointToPoint",
     "SwitchedLan",
-    "stab_receive_cost",
-    "stab_send_cost",
     "tree_parents",
 ]

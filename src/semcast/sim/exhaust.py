@@ -73,7 +73,6 @@ class Outcome:
 
     scope: Scope
     states: int = 0
-    transitions: int = 0
     # How many different orders of events lead from the start to where nothing is left to do.
     interleavings: int = 0
     closings: int = 0
@@ -212,7 +211,6 @@ class _Search:
         if self.tell is not None and len(self.onward) % _TELL_STATES == 0:
             self.tell(len(self.onward))
         moves = self.moves(state)
-        self.outcome.transitions += len(moves)
         if state[-1] == self.scope.ticks:
             for dead in range(NOBODY, self.count):
                 if self.at_rest(state, dead):

@@ -52,16 +52,6 @@ class LinearCost(Cost):
         return self._packet_ns + (self._byte_ps * size_bytes + 500) // 1000
 
 
-def stab_send_cost() -> LinearCost:
-    """t_s(u) = 338 + 47u/400 µs (STAB §5.1)."""
-    return LinearCost(338_000, 117_500)
-
-
-def stab_receive_cost() -> LinearCost:
-    """t_r(u) = 1.1 t_s(u) (STAB §5.1)."""
-    return LinearCost(371_800, 129_250)
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Hosts(Network):
     """Base of the host models: everything but the work is the business of the network below."""

@@ -82,13 +82,6 @@ class ReplayWindow:
         bits: i64 = self._seen[at]
         self._seen[at] = bits | (1 << (packet & 7))
 
-    def accept(self, packet: i64) -> bool:
-        """Ask and remember in one step, for callers with nothing to verify in between."""
-        if self.verdict(packet) != FRESH:
-            return False
-        self.commit(packet)
-        return True
-
 
 @final
 class _Life:

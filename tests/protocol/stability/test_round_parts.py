@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.model.trigger import trigger as closed_form
 from semcast.protocol.config import MemberConfig
@@ -21,7 +20,6 @@ from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.roll import Roll, rooted
 from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
-from semcast.protocol.stability.rounds.shared_sequence import SharedSequence
 from semcast.protocol.stability.rounds.told import ACK, INFO, START
 from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
@@ -254,31 +252,6 @@ def test_a_fixed_period_is_kept() -> None:
     assert not trigger.due(10, True, MS, 50 * MS)
     assert trigger.deadline_ns() == 101 * MS
     assert trigger.due(1, False, MS, 101 * MS)
-
-
-# -- shared sequences ------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 10**9), st.integers(1, 40))
-def test_a_shared_sequence_votes_for_what_is_here_without_a_gap(seed: int, count: int) -> None:
-    stream = random.Random(seed)
-    numbers = [stream.randrange(1, count + 1) for _ in range(2 * count)]
-    sequence, here = SharedSequence(count), set[int]()
-    for number in numbers:
-        assert sequence.has(number)
-        here.add(number)
-        expected = next(n for n in range(count + 1) if n + 1 not in here)
-        assert sequence.up_to == expected
-
-
-def test_a_number_too_far_ahead_is_not_remembered() -> None:
-    sequence = SharedSequence(2)
-    assert not sequence.has(3)
-    assert sequence.has(2)
-    assert sequence.has(1)
-    assert sequence.up_to == 2
-    with pytest.raises(ConfigError, match="ahead_max is 0"):
-        SharedSequence(0)
 
 
 # -- rides -----------------------------------------------------------------------------------------

@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Final
-
-QUANTILES: Final = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,6 @@ class SafeUpTo(CoverGuard):
             self._last_safe = self._safe.get(cover.source, 0)
         return cover.seq <= self._last_safe
 
-    def is_safe(self, source: Source, seq: i64) -> bool:
-        """Whether this message is known to be safe."""
-        return seq <= self._safe.get(source, 0)
-
     def advance(self, source: Source, safe_seq: i64) -> bool:
         """Everything of `source` up to `safe_seq` is safe; says whether that is news."""
         if safe_seq <= self._safe.get(source, 0):

