@@ -137,6 +137,10 @@ docs: setup ## Build the documentation into docs/_build/html
 	@$(PURE) $(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+.PHONY: settings
+settings: $(VENV)/.deps ## Write anew what follows from the table of settings
+	@$(PURE) $(BIN)/python tools/settings.py
+
 .PHONY: format
 format: $(VENV)/.deps ## Format the code
 	@$(BIN)/ruff check --fix-only -q .
