@@ -184,6 +184,27 @@ def test_options_of_commands_come_from_the_table(capsys: pytest.CaptureFixture[s
     for option in ("--name", "--members", "--size", "--join-timeout"):
         assert option in joining
         assert f"{option} " not in asking
+    for text in (named("interface").says.replace("`", ""), "One of auto, multicast, unicast."):
+        assert text in joining
+        assert text in asking
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--transport", "oak"], "transport is 'oak'; choose one of 'auto', 'multicast'"),
+        (["--size", "9999"], "size is 9999; it goes from 0 to 1024"),
+        (["--join-timeout", "-1"], "join_timeout_s is -1; it goes from 0"),
+        (["--members", "b,c"], "not among members: b, c"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line(
+    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["send", "quotes", "x", "--name", "a", "--insecure", "--size", "0", *options]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("semcast: ")
+    assert told in " ".join(said.split())
 
 
 # -- what follows from the table -------------------------------------------------------------------

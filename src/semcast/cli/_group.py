@@ -41,14 +41,16 @@ _Options: TypeAlias = dict[str, tuple[Any, Any, str]]
 
 
 def _options(place: Place) -> _Options:
-    """The settings that are options of commands; lists have commas."""
-    kinds = {int: int | None, float: float | None}
-    return {
-        _option(one): (bool, False, one.says)
-        if one.type is bool
-        else (kinds.get(one.type, str | None), None, one.says.replace("`", ""))
-        for one in at(place)
-    }
+    """The settings that are options of commands."""
+    kinds = {bool: bool, int: int | None, float: float | None}
+    found: _Options = {}
+    for one in at(place):
+        more = f" One of {', '.join(one.choices)}." if one.choices else ""
+        more = " Written with commas." if one.type == NAMES else more
+        default = False if one.type is bool else None
+        kind = kinds.get(one.type, str | None)
+        found[_option(one)] = (kind, default, one.says.replace("`", "") + more)
+    return found
 
 
 def _option(setting: Setting) -> str:
@@ -147,7 +149,7 @@ def group_command(
     asking: bool = False, group_first: bool = True
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Add GROUP and its options to a command, whose first parameter becomes the target."""
-    shared = _options(Place.REACHING) | _SHARED
+    shared = _SHARED | _options(Place.REACHING)
     shared |= _ASKING if asking else _options(Place.JOINING)
     keyword = inspect.Parameter.KEYWORD_ONLY
 

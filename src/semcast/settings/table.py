@@ -35,7 +35,8 @@ _PROTOCOL: Final = Place.GROUP | Place.MEMBER | Place.SCENARIO
 SETTINGS: Final = (
     # Who is in the group.
     Setting("group", Default.REQUIRED, _GROUP, (), "The name that all members share.", type=str),
-    Setting("name", Default.OWN_NAME, _JOINING, (), "The name of this member.", type=str),
+    Setting("name", Default.OWN_NAME, _JOINING, (),
+            "The name of this member, at most 64 bytes.", type=str),
     Setting("secret", None, _GROUP, (),
             "The group's secret, at least 16 bytes, the same everywhere; `semcast keys new`.",
             type=SecretOrNone, hidden=True),
@@ -44,7 +45,7 @@ SETTINGS: Final = (
     Setting("suite", "aes-256-gcm", _GROUP, tuple(SUITES), "The cipher that seals datagrams."),
     Setting("members", (), _JOINING, (),
             "The names of all members. They are counted from the start: all must count this one."),
-    Setting("size", 0, _JOINING, (0, GROUP_SIZE_MAX), "Or how many members there are."),
+    Setting("size", 0, _JOINING, (0, GROUP_SIZE_MAX), "Or how many there are, with this one."),
     Setting("peers", (), _REACHING, (),
             "Addresses of some members, host:port, where multicast does not work. A name may have "
             "several; one that is unknown is a warning, unless all are."),
