@@ -163,6 +163,10 @@ docs: setup-dev ## Build the documentation into docs/_build/html
 	@$(PURE) $(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+.PHONY: settings
+settings: $(VENV)/.deps ## Write anew what follows from the table of settings
+	@$(PURE) $(BIN)/python tools/settings.py
+
 .PHONY: format
 format: $(VENV)/.dev ## Format the code
 	@$(BIN)/ruff check --fix-only -q .

@@ -61,7 +61,7 @@ def test_a_protocol_that_there_is_not_is_a_user_s_mistake(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["sim", "exhaust", *SMALL, "--stability", "bus"]) == 2
-    assert "choose one of gossip, coordp" in " ".join(capsys.readouterr().err.split())
+    assert "choose one of 'gossip', 'coordp'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_when_the_time_is_up_it_says_what_was_not_seen(capsys: pytest.CaptureFixture[str]) -> None:

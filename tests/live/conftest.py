@@ -34,7 +34,7 @@ def unicast(request: pytest.FixtureRequest) -> Iterator[Way]:
 
 def usable(way: Way, stack: ExitStack) -> Way:
     """Loopback as it is, if it can do that; else a loopback of our own, or a skip."""
-    settings = TransportSettings(kind=way.kind, ipv6=way.ipv6, interface="lo", group_id=1)
+    settings = TransportSettings(transport=way.kind, ipv6=way.ipv6, interface="lo", group_id=1)
     try:
         open_transport(settings).close()
     except TransportError:

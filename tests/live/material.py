@@ -39,7 +39,7 @@ class Way:
     def join(self, **changed: object) -> Transport:
         """Another member; with unicast, everybody knows everybody, as with multicast."""
         given: dict[str, object] = {
-            "kind": self.kind,
+            "transport": self.kind,
             "ipv6": self.ipv6,
             "interface": "lo",
             "group_id": self.group_id,

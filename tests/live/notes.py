@@ -15,12 +15,13 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, Source
 from semcast.live import control
 from semcast.live.askers import asker_id
-from semcast.live.config import MEMBERS_MAX, configure
+from semcast.live.config import configure
 from semcast.live.control import Answer, Responder, _Hearing
 from semcast.live.door import NOTHING, Came
 from semcast.live.notes import _SEEDS_MAX
 from semcast.live.roster import member_id
 from semcast.live.session import Session
+from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.testing.network import START_NS, FakeMember, FakeNetwork
 from semcast.wire.keys import KEYS_MAX, Keyring, group_id
 from semcast.wire.note import NOTE_BYTES_MAX, encode_note
@@ -271,8 +272,8 @@ class Victim:
         session, roster = self.session, self.session.roster
         assert self.sent_bytes <= ANSWER_BYTES_MAX
         for held in (roster.peers, roster.left, roster.evicted, roster.strangers):
-            assert len(held) <= MEMBERS_MAX
-        assert len(roster.members) <= MEMBERS_MAX
+            assert len(held) <= GROUP_SIZE_MAX
+        assert len(roster.members) <= GROUP_SIZE_MAX
         assert len(session._seeds) <= _SEEDS_MAX
         assert len(session._notes) <= 64
         assert len(self.responder._changes) <= control.CHANGES_MAX
@@ -292,10 +293,10 @@ def gather(note: bytes, heard: _Hearing) -> None:
     except RemoteProtocolError:
         return
     finally:
-        assert len(heard._parts) <= 4 * MEMBERS_MAX
+        assert len(heard._parts) <= 4 * GROUP_SIZE_MAX
     if isinstance(found, Answer):
         assert isinstance(found.name, str)
-        assert len(found.members) <= MEMBERS_MAX
+        assert len(found.members) <= GROUP_SIZE_MAX
 
 
 def drawn_answer(draw: Draw) -> list[bytes]:

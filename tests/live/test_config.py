@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError, InputError, SemcastError
 from semcast.live.config import (
-    MEMBERS_MAX,
     GroupConfig,
     changed,
     configure,
     from_environment,
 )
 from semcast.live.joining import resolve, transport_settings
+from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.wire.keys import Keyring, Unsealed
 
 SECRET = "correct horse battery staple"
@@ -53,7 +53,7 @@ BAD: dict[str, list[object]] = {
     "secret": [b"short", "short", b"x" * 2000],
     "suite": ["rot13", ""],
     "members": [["b", "c"], ["a", "b", "b"], ["a", ""], ["a", "x" * 65]],
-    "size": [0, -1, MEMBERS_MAX + 1],
+    "size": [0, -1, GROUP_SIZE_MAX + 1],
     "join_timeout_s": [-1.0, math.nan, math.inf],
     "transport": ["tcp", ""],
     "port": [-1, 65_536],

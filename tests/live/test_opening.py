@@ -73,7 +73,7 @@ def port_held(host: str) -> Iterator[int]:
 
 
 def test_auto_takes_multicast_where_it_comes_back() -> None:
-    with opened(kind="auto") as member:
+    with opened(transport="auto") as member:
         assert member.multicast is True
         assert member.warnings == ()
 
@@ -88,7 +88,7 @@ def nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nothing_comes_back")
 def test_auto_takes_unicast_to_peers_where_multicast_does_not_come_back_and_says_so() -> None:
-    with opened(has_peers=True, kind="auto") as member:
+    with opened(has_peers=True, transport="auto") as member:
         assert member.multicast is False
         (warning,) = member.warnings
         assert LOST in warning
@@ -98,7 +98,7 @@ def test_auto_takes_unicast_to_peers_where_multicast_does_not_come_back_and_says
 
 @pytest.mark.usefixtures("nothing_comes_back")
 def test_auto_stays_with_multicast_where_unicast_would_reach_nobody_and_says_so() -> None:
-    with opened(kind="auto") as member:
+    with opened(transport="auto") as member:
         assert member.multicast is True
         (warning,) = member.warnings
         assert LOST in warning
@@ -136,10 +136,10 @@ def test_a_loopback_without_a_route_for_ipv6_multicast_is_told_how_to_get_one() 
     with own_loopback("ip -6 route del local ff00::/8 dev lo"):
         for kind in ("multicast", "auto"):
             with pytest.raises(TransportError, match="run: ip -6 route add local ff00::/8 dev lo"):
-                open_transport(settings(kind=kind, ipv6=True))
+                open_transport(settings(transport=kind, ipv6=True))
         with pytest.raises(TransportError, match="peers"):
-            open_transport(settings(kind="auto", ipv6=True))
-        with opened(has_peers=True, kind="auto", ipv6=True) as member:
+            open_transport(settings(transport="auto", ipv6=True))
+        with opened(has_peers=True, transport="auto", ipv6=True) as member:
             assert member.multicast is False
             assert member.address[0] == "::1"
 
@@ -147,33 +147,33 @@ def test_a_loopback_without_a_route_for_ipv6_multicast_is_told_how_to_get_one() 
 def test_without_an_interface_the_system_chooses_or_the_user_is_asked_to() -> None:
     address = "ip address add 192.0.2.1/24 dev lo"
     with own_loopback(address), pytest.raises(TransportError, match="name an interface"):
-        open_transport(settings(kind="multicast", interface=""))
+        open_transport(settings(transport="multicast", interface=""))
     with (
         own_loopback(address, "ip route add default dev lo"),
-        opened(kind="multicast", interface="") as member,
+        opened(transport="multicast", interface="") as member,
     ):
         assert member.address[0] == "192.0.2.1"
 
 
 @pytest.mark.parametrize("interface", ["lo", "127.0.0.1", "127.0.0.7"])
 def test_an_interface_goes_by_its_name_or_any_address(interface: str) -> None:
-    with opened(kind="multicast", interface=interface) as member:
+    with opened(transport="multicast", interface=interface) as member:
         assert member.address[0] == ("127.0.0.1" if interface == "lo" else interface)
         assert member.path_mtu_bytes == 65_535
 
 
 def test_an_address_decides_the_family() -> None:
-    with opened(kind="unicast", interface="", host="::1") as member:
+    with opened(transport="unicast", interface="", host="::1") as member:
         assert member.address[0] == "::1"
-    with opened(kind="unicast", interface="", host="127.0.0.1", ipv6=True) as member:
+    with opened(transport="unicast", interface="", host="127.0.0.1", ipv6=True) as member:
         assert member.address[0] == "127.0.0.1"
 
 
 def test_unicast_binds_anywhere_unless_told_with_a_port_that_is_real() -> None:
-    with opened(kind="unicast", interface="") as member:
+    with opened(transport="unicast", interface="") as member:
         assert member.address[0] == "0.0.0.0"
         assert member.address[1] > 0
-    with opened(kind="unicast") as member:
+    with opened(transport="unicast") as member:
         assert member.address[0] == "127.0.0.1"
 
 
@@ -190,11 +190,11 @@ def test_the_path_mtu_is_that_of_the_interface_and_no_jumbo_unless_asked(
     ):
         for given in ({"interface": "here"}, {"interface": "", "host": "192.0.2.1"}):
             for kind in ("unicast", "multicast"):
-                with opened(kind=kind, **given) as member:
+                with opened(transport=kind, **given) as member:
                     assert member.path_mtu_bytes == used
-        with opened(kind="unicast", interface="") as member:
+        with opened(transport="unicast", interface="") as member:
             assert member.path_mtu_bytes == used
-        with opened(kind="unicast", interface="here", path_mtu_bytes=8000) as member:
+        with opened(transport="unicast", interface="here", path_mtu_bytes=8000) as member:
             assert member.path_mtu_bytes == 8000
 
 
@@ -207,7 +207,7 @@ def test_datagrams_above_the_interface_mtu_are_refused_not_fragmented() -> None:
             "ip address add 192.0.2.1/24 dev here",
             "ip neighbour add 192.0.2.2 lladdr 02:00:00:00:00:01 dev here",
         ),
-        opened(kind="unicast", interface="here") as member,
+        opened(transport="unicast", interface="here") as member,
     ):
         peer = ("192.0.2.2", 9)
         assert member.send(peer, [bytes(1400 - 28)]) == 1
@@ -229,8 +229,8 @@ def test_one_group_on_two_interfaces_is_heard_on_the_chosen_one_only(ipv6: bool)
             "ip address add 192.0.2.1/24 dev here",
             "ip address add 2001:db8::1/64 dev here nodad",
         ),
-        opened(kind="multicast", group_id=group_id, ipv6=ipv6) as on_loopback,
-        opened(kind="multicast", group_id=group_id, ipv6=ipv6, interface="here") as on_here,
+        opened(transport="multicast", group_id=group_id, ipv6=ipv6) as on_loopback,
+        opened(transport="multicast", group_id=group_id, ipv6=ipv6, interface="here") as on_here,
     ):
         on_here.send_all([b"on here"])
         on_loopback.send_all([b"on loopback"])
@@ -262,7 +262,7 @@ def test_a_network_that_drops_without_a_word_is_found_by_the_probes() -> None:
             assert not found.ok
             assert "does not come back within 1000 ms (5 probes)" in found.told
         assert offload_works("127.0.0.1")[0] is False
-        with opened(has_peers=True, kind="auto") as member:
+        with opened(has_peers=True, transport="auto") as member:
             assert member.multicast is False
 
 
@@ -307,7 +307,7 @@ def test_a_process_that_did_not_run_while_its_probe_came_back_still_finds_it(
 
 
 def test_a_datagram_that_is_not_the_probe_is_not_taken_for_it() -> None:
-    with opened(kind="unicast") as listening, opened(kind="unicast") as sending:
+    with opened(transport="unicast") as listening, opened(transport="unicast") as sending:
         sending.send(listening.address, [b"semcast probe of somebody else"])
         with (
             socket.socket(fileno=os.dup(sending.filenos()[0])) as probing,
@@ -344,7 +344,7 @@ def test_without_the_right_to_force_the_system_limit_holds(
 ) -> None:
     """The options that need a right are made unknown ones; a gigabyte is beyond any limit."""
     monkeypatch.setattr(sockbuf, "SO_RCVBUFFORCE", 9_999)
-    with opened(kind="unicast", receive_buffer_bytes=(1 << 30) - 1) as member:
+    with opened(transport="unicast", receive_buffer_bytes=(1 << 30) - 1) as member:
         assert 0 < member.receive_buffer_bytes < 1 << 30
         assert "rmem_max=1073741823" in " ".join(member.warnings)
 
@@ -379,7 +379,7 @@ def test_an_interface_or_address_that_is_not_there_is_one_clear_line(
 ) -> None:
     before = open_files()
     with pytest.raises(TransportError) as caught:
-        open_transport(settings(kind=kind, **given))
+        open_transport(settings(transport=kind, **given))
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
     assert open_files() == before
@@ -391,7 +391,7 @@ def test_a_group_address_that_is_none_is_a_mistake_even_if_unicast_would_do(
     kind: str, given: dict[str, object], told: str
 ) -> None:
     with pytest.raises(TransportError) as caught:
-        open_transport(settings(kind=kind, **given))
+        open_transport(settings(transport=kind, **given))
     assert told in str(caught.value)
 
 
@@ -408,18 +408,18 @@ def test_who_asks_a_group_is_told_of_an_interface_that_is_not_there(
 def test_a_port_that_another_program_holds_is_told_and_leaves_no_socket_open() -> None:
     before = open_files()
     with port_held("127.0.0.1") as port, pytest.raises(TransportError, match="another port"):
-        open_transport(settings(kind="unicast", port=port))
+        open_transport(settings(transport="unicast", port=port))
     with port_held("0.0.0.0") as port, pytest.raises(TransportError, match=f"port {port}"):
-        open_transport(settings(kind="multicast", port=port))
+        open_transport(settings(transport="multicast", port=port))
     assert open_files() == before
 
 
 def test_an_interface_that_is_down_or_has_no_address_is_told() -> None:
     with own_loopback("ip link add here type veth peer name there", "ip link set there up"):
         with pytest.raises(TransportError, match="ip link set here up"):
-            open_transport(settings(kind="multicast", interface="here"))
+            open_transport(settings(transport="multicast", interface="here"))
         with pytest.raises(TransportError, match="there has no IPv4 address"):
-            open_transport(settings(kind="multicast", interface="there"))
+            open_transport(settings(transport="multicast", interface="there"))
 
 
 def test_an_interface_that_is_not_set_up_for_multicast_is_told() -> None:
@@ -431,7 +431,7 @@ def test_an_interface_that_is_not_set_up_for_multicast_is_told() -> None:
         "ip address add 192.0.2.1/24 dev here",
     ):
         for kind in ("auto", "multicast"):
-            with opened(kind=kind, interface="here") as member:
+            with opened(transport=kind, interface="here") as member:
                 assert any("here is not set up for multicast" in one for one in member.warnings)
     drop = (
         "nft add table inet t",
@@ -462,7 +462,7 @@ def test_every_error_of_the_system_becomes_one_line_with_advice(number: int) -> 
 @pytest.mark.parametrize(
     "given",
     [
-        {"kind": "pigeon"},
+        {"transport": "pigeon"},
         {"port": -1},
         {"port": 65_536},
         {"ttl": 256},

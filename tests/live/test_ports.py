@@ -24,7 +24,7 @@ class Opener:
         self._stack = stack
 
     def open(self, group_id: int, **given: object) -> Transport:
-        settings = {"kind": "unicast", "host": HERE, "group_id": group_id} | given
+        settings = {"transport": "unicast", "host": HERE, "group_id": group_id} | given
         made = open_transport(TransportSettings(**settings), ports=self.ports)  # type: ignore[arg-type]
         self._stack.callback(made.close)
         return made
@@ -40,7 +40,7 @@ def opener() -> Iterator[Opener]:
 def test_groups_that_are_bound_alike_share_a_port_and_members_of_one_group_do_not(
     kind: str, opener: Opener
 ) -> None:
-    given = {"kind": kind} | ({"interface": "lo", "host": ""} if kind == "multicast" else {})
+    given = {"transport": kind} | ({"interface": "lo", "host": ""} if kind == "multicast" else {})
     a, b, again, c = (opener.open(group_id, **given) for group_id in (1, 2, 1, 3))
     assert a.address == b.address == c.address
     assert again.address != a.address
@@ -57,7 +57,8 @@ def test_groups_that_are_bound_otherwise_have_a_port_of_their_own(
 
 def test_multicasts_that_go_further_leave_by_another_port(opener: Opener) -> None:
     near, far = (
-        opener.open(1 + ttl, kind="multicast", interface="lo", host="", ttl=ttl) for ttl in (1, 2)
+        opener.open(1 + ttl, transport="multicast", interface="lo", host="", ttl=ttl)
+        for ttl in (1, 2)
     )
     assert near.address != far.address
 
@@ -93,7 +94,7 @@ def test_a_port_stays_open_until_its_last_group_leaves_it(opener: Opener) -> Non
 
 def test_each_of_several_groups_multicasts_from_the_shared_address(opener: Opener) -> None:
     """Each has a connected socket of its own for that."""
-    given = {"kind": "multicast", "interface": "lo", "host": ""}
+    given = {"transport": "multicast", "interface": "lo", "host": ""}
     groups = range(1, 6)
     first = [opener.open(group_id, **given) for group_id in groups]
     second = [opener.open(group_id, **given) for group_id in groups]

@@ -60,7 +60,7 @@ def test_a_real_queue_that_fills_up_is_reported_and_drains() -> None:
     slow = "tc qdisc add dev lo root tbf rate 8mbit burst 70kb limit 8mb"
     with own_loopback(slow):
         member = open_transport(
-            TransportSettings(kind="unicast", host="127.0.0.1", send_buffer_bytes=65_536)
+            TransportSettings(transport="unicast", host="127.0.0.1", send_buffer_bytes=65_536)
         )
         try:
             sent = numbered(500, 1_000)

@@ -219,7 +219,7 @@ def test_an_address_that_somebody_names_raises_nothing(ipv6: bool, host: str, po
     if not any(character in host for character in "\0\ud800%é") and host.count(".") == 3:
         return  # it may be an address: nobody is to be bothered
     host_here = "::1" if ipv6 else "127.0.0.1"
-    transport = open_transport(TransportSettings(kind="unicast", host=host_here, group_id=1))
+    transport = open_transport(TransportSettings(transport="unicast", host=host_here, group_id=1))
     try:
         transport.send((host, port), [b"x"])
     finally:

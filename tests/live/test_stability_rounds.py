@@ -18,7 +18,7 @@ from tests.live.test_namespaces import Hosts
 
 from semcast.journal import Journal
 from semcast.live.roster import member_id
-from semcast.protocol.config import STABILITY_PROTOCOLS
+from semcast.settings.table import STABILITY_PROTOCOLS
 
 pytest.importorskip("pyarrow")
 HOSTS = [f"h{number}" for number in range(12)]

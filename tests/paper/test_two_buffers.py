@@ -11,10 +11,11 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
+from tests.protocol.making import policy_of
 
 from semcast.ids import Source
 from semcast.obsolescence import Tagger
-from semcast.protocol import BufferConfig, PurgingBuffer, SafeUpTo, Verdict
+from semcast.protocol import PurgingBuffer, SafeUpTo, Verdict
 from semcast.wire.message import Message
 
 SENDER_PERIOD_US = 10_000  # Ts = 100 messages a second
@@ -101,7 +102,7 @@ def simulate(
 ) -> Figures:
     stream = random.Random(f"two-buffers/{r}/{d}")
     guard = SafeUpTo() if safety_ms else None
-    stages = [PurgingBuffer(BufferConfig.of(policy, n), guard=guard) for n in buffers]
+    stages = [PurgingBuffer(policy_of(policy, n), guard=guard) for n in buffers]
     pipe = Pipe(stages, 1000 * delay_ms, guard, 1000 * safety_ms)
     tagger = Tagger(K)
     warm_up = messages // 5

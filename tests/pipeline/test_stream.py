@@ -150,7 +150,7 @@ def test_options_are_checked_when_it_is_loaded(spark: SparkSession, tmp_path: Pa
         "no spool": {name: text for name, text in whole.items() if name != "spool"},
         "no group": {name: text for name, text in whole.items() if name != "group"},
         "unknown option 'sise'": whole | {"sise": "3"},
-        "size is 'three'; it must be int": whole | {"size": "three"},
+        "size is 'three'; it must be a whole number": whole | {"size": "three"},
         "not among members": whole | {"members": "a,b"},
         "spool_bytes_max is '1'": whole | {"spool_bytes_max": "1"},
         "maxrowsperbatch is '-1'": whole | {"maxRowsPerBatch": "-1"},

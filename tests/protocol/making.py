@@ -1,7 +1,7 @@
 """Short ways to make messages and buffers in tests."""
 
 from semcast.ids import Source
-from semcast.protocol import PurgingBuffer
+from semcast.protocol import BufferConfig, Overflow, Purging, PurgingBuffer
 from semcast.wire.message import Message
 
 A, B = Source(1, 1), Source(2, 1)
@@ -34,3 +34,19 @@ def left(buffer: PurgingBuffer) -> list[tuple[str, int, int | None]]:
         (p.reason.value, int(p.message.seq), None if p.cover is None else int(p.cover.seq))
         for p in buffer.drain_purged()
     ]
+
+
+# The policies that the papers compare.
+POLICIES: dict[str, tuple[Purging, Overflow]] = {
+    "off": (Purging.OFF, Overflow.REFUSE),
+    "eager": (Purging.EAGER, Overflow.REFUSE),
+    "lazy": (Purging.LAZY, Overflow.REFUSE),
+    "watermark": (Purging.WATERMARK, Overflow.REFUSE),
+    "random": (Purging.OFF, Overflow.RANDOM),
+    "drop-new": (Purging.OFF, Overflow.DROP_NEW),
+}
+
+
+def policy_of(name: str, messages_max: int = 1024, bytes_max: int = 64 << 20) -> BufferConfig:
+    """A buffer's configuration by the name of its policy."""
+    return BufferConfig(messages_max, bytes_max, *POLICIES[name])

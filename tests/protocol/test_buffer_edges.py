@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.protocol.making import A, B, bid, left, over, plain, seqs
+from tests.protocol.making import A, B, bid, left, over, plain, policy_of, seqs
 
 from semcast.errors import ConfigError, MessageTooLargeError
 from semcast.ids import SEQ_MAX, Source
@@ -23,7 +23,7 @@ STORED, FULL, OBSOLETE = Verdict.STORED, Verdict.FULL, Verdict.OBSOLETE
 
 def buffer_of(policy: str, messages_max: int = 3, bytes_max: int = 1000) -> PurgingBuffer:
     return PurgingBuffer(
-        BufferConfig.of(policy, messages_max, bytes_max), random=random.Random(1), record=True
+        policy_of(policy, messages_max, bytes_max), random=random.Random(1), record=True
     )
 
 
@@ -132,9 +132,7 @@ def test_a_random_drop_comes_after_what_the_new_message_replaces() -> None:
 
 def test_random_drops_can_be_replayed_from_their_seed() -> None:
     def dropped(seed: int) -> list[tuple[str, int, int | None]]:
-        buffer = PurgingBuffer(
-            BufferConfig.of("random", 10), random=random.Random(seed), record=True
-        )
+        buffer = PurgingBuffer(policy_of("random", 10), random=random.Random(seed), record=True)
         for seq in range(1, 200):
             assert buffer.insert(plain(seq)) is STORED
         return left(buffer)
@@ -149,7 +147,7 @@ def test_random_drops_can_be_replayed_from_their_seed() -> None:
 
 def test_random_overflow_needs_a_stream_of_randomness() -> None:
     with pytest.raises(ConfigError, match="needs a seeded stream"):
-        PurgingBuffer(BufferConfig.of("random"))
+        PurgingBuffer(policy_of("random"))
 
 
 # -- order ---------------------------------------------------------------------------------------
@@ -167,9 +165,9 @@ def test_a_late_message_takes_its_place_in_its_source_s_order() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        BufferConfig.of("lazy", 3),
+        policy_of("lazy", 3),
         BufferConfig(3, purging=Purging.WATERMARK, high_messages=3, low_messages=2),
-        BufferConfig.of("random", 3),
+        policy_of("random", 3),
     ],
 )
 def test_a_late_message_finds_its_place_after_room_was_made(config: BufferConfig) -> None:

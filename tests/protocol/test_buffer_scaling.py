@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from tests.protocol.making import A, B, over, plain
+from tests.protocol.making import A, B, over, plain, policy_of
 
 from semcast.ids import Source
 from semcast.obsolescence import Keys, Ranked, Tagger
@@ -79,7 +79,7 @@ def assert_no_dearer(shallow: Step, deep: Step, first: int) -> None:
 
 def filled(depth: int, policy: str) -> PurgingBuffer:
     """A buffer in which so many unmarked messages wait, with room for two more."""
-    buffer = PurgingBuffer(BufferConfig.of(policy, depth + 2))
+    buffer = PurgingBuffer(policy_of(policy, depth + 2))
     for seq in range(1, depth + 1):
         buffer.insert(Message(A, seq, b""))
     return buffer

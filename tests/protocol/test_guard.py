@@ -1,7 +1,7 @@
 """Covers that are not safe yet purge nothing, and purge at once when they are. SRM §4.3, §5.3"""
 
 import pytest
-from tests.protocol.making import A, B, bid, left, over, plain, seqs
+from tests.protocol.making import A, B, bid, left, over, plain, policy_of, seqs
 
 from semcast.ids import Source
 from semcast.protocol import BufferConfig, CoverGuard, PurgingBuffer, SafeUpTo, Verdict
@@ -9,7 +9,7 @@ from semcast.protocol import BufferConfig, CoverGuard, PurgingBuffer, SafeUpTo, 
 
 def guarded(policy: str = "eager", messages_max: int = 8) -> tuple[PurgingBuffer, SafeUpTo]:
     guard = SafeUpTo()
-    config = BufferConfig.of(policy, messages_max)
+    config = policy_of(policy, messages_max)
     return PurgingBuffer(config, "retransmit", guard, record=True), guard
 
 

@@ -188,7 +188,7 @@ def test_without_purging_key_order_is_fifo_order() -> None:
 
 
 def test_an_order_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigError, match="order 'causal'; choose 'fifo' or 'key'"):
+    with pytest.raises(ConfigError, match="order is 'causal'; choose one of 'fifo', 'key'"):
         MemberConfig(order="causal")
 
 

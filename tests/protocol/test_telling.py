@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from semcast.protocol.config import MS, MemberConfig
+from semcast.protocol.config import MemberConfig
 from semcast.protocol.stability.gossip.telling import Telling
+from semcast.settings.setting import MS
 
 PERIOD_NS = 30 * MS
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from semcast.sim.scenario import ProtocolScenario
@@ -37,11 +37,11 @@ def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
 
 def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     """The cases of the explorer, from a seed on, that a hunt is after."""
+    from semcast.settings.table import STABILITY_PROTOCOLS
     from semcast.sim.cases import case
-    from semcast.sim.scenario import Leave, Restart, Restarts, Stability
+    from semcast.sim.scenario import Leave, Restart, Restarts
 
-    every: tuple[Stability, ...] = get_args(Stability)
-    rounds = [name for name in every if name != "gossip"]
+    rounds = [name for name in STABILITY_PROTOCOLS if name != "gossip"]
     for seed in count(first):
         scenario = case(seed, rounds[seed % len(rounds)] if hunt == "rounds" else None)
         # What these find is not what the broken variants are about, and each takes its time.
@@ -95,7 +95,7 @@ def run_members(first: int, runs_max: int, crowds: bool) -> Iterator[str]:
     sys.path.append(str(Path(__file__).parents[2]))
     from tests.protocol.stability.test_detection import crowd, restless
 
-    from semcast.protocol.config import STABILITY_PROTOCOLS
+    from semcast.settings.table import STABILITY_PROTOCOLS
 
     for seed in range(first, first + runs_max):
         kind = STABILITY_PROTOCOLS[seed % len(STABILITY_PROTOCOLS)]

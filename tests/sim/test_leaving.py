@@ -14,7 +14,7 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.departure import QUIET_NS
 from semcast.protocol.membership.view import View
-from semcast.sim.scenario import Crash, Faults, Ideal, Leave, Protocol, ProtocolScenario, Stability
+from semcast.sim.scenario import Crash, Faults, Ideal, Leave, Protocol, ProtocolScenario
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import Run, run
 
@@ -68,7 +68,7 @@ def test_survivors_of_a_crash_that_leave_soon_do_not_differ(detection_ms: float)
 
 
 @pytest.mark.parametrize("stability", ["coordp", "s_train"])
-def test_with_rounds_members_leave_once_a_crash_is_told(stability: Stability) -> None:
+def test_with_rounds_members_leave_once_a_crash_is_told(stability: str) -> None:
     protocol = replace(BEHIND_A_BURST.protocol, stability=stability)
     for seed in SEEDS:
         journal = kept(replace(BEHIND_A_BURST, protocol=protocol), seed)

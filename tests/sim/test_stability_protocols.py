@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from semcast.check import check_all
-from semcast.protocol.config import STABILITY_PROTOCOLS
+from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.cases import case
 from semcast.sim.explore import judge
 from semcast.sim.scenario import (
@@ -16,15 +16,14 @@ from semcast.sim.scenario import (
     Protocol,
     ProtocolScenario,
     Restart,
-    Stability,
 )
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import run
 
-ROUNDS: list[Stability] = ["coordp", "fulldist", "train", "s_coordp", "s_train"]
+ROUNDS: list[str] = ["coordp", "fulldist", "train", "s_coordp", "s_train"]
 
 
-def scenario(stability: Stability, **changes: object) -> ProtocolScenario:
+def scenario(stability: str, **changes: object) -> ProtocolScenario:
     """Six members, three of whom send, for half a second; a tenth of all datagrams get lost."""
     protocol = Protocol(
         stability=stability,
@@ -61,26 +60,26 @@ def test_every_protocol_is_tested() -> None:
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_everything_becomes_stable_and_nothing_too_early_under_loss(stability: Stability) -> None:
+def test_everything_becomes_stable_and_nothing_too_early_under_loss(stability: str) -> None:
     assert_kept(scenario(stability))
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
 @pytest.mark.parametrize("member", [0, 1])
 def test_a_coordinator_or_inner_member_that_crashes_is_done_without(
-    stability: Stability, member: int
+    stability: str, member: int
 ) -> None:
     assert_kept(scenario(stability, processes=(Crash(member, 0.2),)))
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_a_coordinator_that_comes_back_without_memory_misses_nothing(stability: Stability) -> None:
+def test_a_coordinator_that_comes_back_without_memory_misses_nothing(stability: str) -> None:
     again = (Crash(0, 0.15), Restart(0, 0.25), Crash(3, 0.2), Restart(3, 0.22))
     assert_kept(scenario(stability, processes=again))
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_somebody_who_stands_still_is_waited_for(stability: Stability) -> None:
+def test_somebody_who_stands_still_is_waited_for(stability: str) -> None:
     held = (Pause(0, 0.1, 0.2), Pause(2, 0.25, 0.15))
     outcome = run(scenario(stability, processes=held), 7)
     assert outcome.quiescent
@@ -89,7 +88,7 @@ def test_somebody_who_stands_still_is_waited_for(stability: Stability) -> None:
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_the_refinements_change_nothing_but_the_traffic(stability: Stability) -> None:
+def test_the_refinements_change_nothing_but_the_traffic(stability: str) -> None:
     """STAB §7: only what changed, and on datagrams that go anyway. A fixed period, too."""
     plain = scenario(stability)
     protocol = replace(plain.protocol, stability_delta=True, stability_ride_ms=2.0)
@@ -98,13 +97,13 @@ def test_the_refinements_change_nothing_but_the_traffic(stability: Stability) ->
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_a_sender_reliable_group_can_choose_it_too(stability: Stability) -> None:
+def test_a_sender_reliable_group_can_choose_it_too(stability: str) -> None:
     plain = scenario(stability)
     assert_kept(replace(plain, protocol=replace(plain.protocol, reliability="sender")))
 
 
 @pytest.mark.parametrize("stability", ROUNDS)
-def test_the_same_seed_gives_the_same_journal(stability: Stability) -> None:
+def test_the_same_seed_gives_the_same_journal(stability: str) -> None:
     found = [list(run(scenario(stability), 3).journal or ()) for _ in range(2)]
     assert found[0] == found[1]
 

@@ -16,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
 from semcast.errors import ConfigError, GroupClosedError
+from semcast.settings import Place, Setting, at
+from semcast.settings.setting import NAMES, split
 
 if TYPE_CHECKING:
     from semcast.live.blocking import Group
@@ -34,70 +36,34 @@ TERMINATED: Final = 143  # 128 + SIGTERM, as shells report it
 _LONG_S: Final = 2.0
 
 GroupArgument = Annotated[str, typer.Argument(help="The group's name.", show_default=False)]
-_OPTIONS: Final[dict[str, tuple[object, Any]]] = {
-    "secret": (
-        Annotated[
-            str | None,
-            typer.Option(help="The group's secret; others see it in the list of processes."),
-        ],
-        None,
-    ),
-    "secret_file": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                envvar="SEMCAST_SECRET_FILE",
-                help="A file with the secret; without either, SEMCAST_SECRET.",
-            ),
-        ],
-        None,
-    ),
-    "key_id": (
-        Annotated[int | None, typer.Option(help="The number of that secret among the keys.")],
-        None,
-    ),
-    "insecure": (
-        Annotated[bool, typer.Option("--insecure", help="The group has no secret.")],
-        False,
-    ),
-    "peers": (
-        Annotated[
-            str, typer.Option(help="Addresses of members, host:port,… Not needed with multicast.")
-        ],
-        "",
-    ),
-    "interface": (Annotated[str, typer.Option(help="Name or address of the interface.")], ""),
-    "transport": (Annotated[str, typer.Option(help="auto, multicast or unicast.")], ""),
-    "config": (
-        Annotated[Path | None, typer.Option(help="A TOML file with settings of GroupConfig.")],
-        None,
-    ),
-    "log_format": (
-        Annotated[str, typer.Option(help="Of warnings on stderr: text or json.")],
-        "text",
-    ),
+# Options by name: type, default and help.
+_Options: TypeAlias = dict[str, tuple[Any, Any, str]]
+
+
+def _options(place: Place) -> _Options:
+    """The settings that are options of commands."""
+    kinds = {bool: bool, int: int | None, float: float | None}
+    found: _Options = {}
+    for one in at(place):
+        more = f" One of {', '.join(one.choices)}." if one.choices else ""
+        more = " Written with commas." if one.type == NAMES else more
+        default = False if one.type is bool else None
+        kind = kinds.get(one.type, str | None)
+        found[_option(one)] = (kind, default, one.says.replace("`", "") + more)
+    return found
+
+
+def _option(setting: Setting) -> str:
+    return setting.name.removesuffix("_s")
+
+
+_SHARED: Final[_Options] = {
+    "secret": (str | None, None, "The group's secret; others see it in the list of processes."),
+    "secret_file": (Path | None, None, "A file with the secret; without either, SEMCAST_SECRET."),
+    "config": (Path | None, None, "A TOML file with settings of GroupConfig."),
+    "log_format": (str, "text", "Of warnings on stderr: text or json."),
 }
-_JOINING: Final[dict[str, tuple[object, Any]]] = {
-    "name": (Annotated[str, typer.Option(help="This member's name.")], ""),
-    "members": (
-        Annotated[
-            str,
-            typer.Option(
-                help="Names of all members, with commas. Members are counted from the start, so "
-                "the others must count this one too."
-            ),
-        ],
-        "",
-    ),
-    "size": (Annotated[int, typer.Option(help="Or how many they are, with this one.")], 0),
-    "join_timeout": (
-        Annotated[float | None, typer.Option(help="Seconds to wait for the others.")],
-        None,
-    ),
-}
-_ASKING: Final[dict[str, tuple[object, Any]]] = {
-    "timeout": (Annotated[float, typer.Option(help="Seconds to wait for answers.")], 3.0),
-}
+_ASKING: Final[_Options] = {"timeout": (float, 3.0, "Seconds to wait for answers.")}
 
 
 @dataclass
@@ -118,14 +84,10 @@ class Target:
     def _settings(self) -> dict[str, Any]:
         given = self.options
         found: dict[str, Any] = {"group": self.group}
-        for name in ("interface", "transport", "name", "size", "key_id"):
-            if given.get(name):
-                found[name] = given[name]
-        for name in ("peers", "members"):
-            if given.get(name):
-                found[name] = [part.strip() for part in given[name].split(",") if part.strip()]
-        if given.get("join_timeout") is not None:
-            found["join_timeout_s"] = given["join_timeout"]
+        for one in (*at(Place.REACHING), *at(Place.JOINING)):
+            value = given.get(_option(one))
+            if value not in (None, "") and one.type is not bool:
+                found[one.name] = split(value) if one.type == NAMES else value
         if given["insecure"]:
             found |= {"insecure": True, "secret": None}
         if given["secret"] is not None:
@@ -187,20 +149,21 @@ def group_command(
     asking: bool = False, group_first: bool = True
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Add GROUP and its options to a command, whose first parameter becomes the target."""
-    shared = _OPTIONS | (_ASKING if asking else _JOINING)
+    shared = _SHARED | _options(Place.REACHING)
+    shared |= _ASKING if asking else _options(Place.JOINING)
+    keyword = inspect.Parameter.KEYWORD_ONLY
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         _, *own = inspect.signature(function).parameters.values()
         arguments = [one for one in own if one.default is inspect.Parameter.empty]
         options = [one for one in own if one.default is not inspect.Parameter.empty]
-        given = inspect.Parameter("group", inspect.Parameter.KEYWORD_ONLY, annotation=GroupArgument)
-        added = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
-            for name, (annotation, default) in shared.items()
-        ]
-        keyword = inspect.Parameter.KEYWORD_ONLY
+        given = inspect.Parameter("group", keyword, annotation=GroupArgument)
+        added = []
+        for name, (kind, default, text) in shared.items():
+            variable = "SEMCAST_SECRET_FILE" if name == "secret_file" else None
+            option = typer.Option(f"--{name.replace('_', '-')}", help=text, envvar=variable)
+            one = inspect.Parameter(name, keyword, annotation=Annotated[kind, option])
+            added.append(one.replace(default=default))
         named = [given, *arguments] if group_first else [*arguments, given]
         all_of_them = [one.replace(kind=keyword) for one in (*named, *options, *added)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -11,7 +11,6 @@ from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
     from semcast.sim.explore import Explored, Failure, Verdict
-    from semcast.sim.scenario import Stability
 
 VIOLATION: Final = 1
 StabilityOption: TypeAlias = Annotated[
@@ -120,16 +119,13 @@ def sim_replay(
     return VIOLATION if verdict.broken else 0
 
 
-def stability_named(name: str) -> "Stability":
+def stability_named(name: str) -> str:
     """What --stability says, checked."""
-    from semcast.errors import InputError
-    from semcast.sim.scenario import Stability
+    from semcast.settings.setting import require_choice
+    from semcast.settings.table import STABILITY_PROTOCOLS
 
-    choices: tuple[Stability, ...] = get_args(Stability)
-    for choice in choices:
-        if name == choice:
-            return choice
-    raise InputError(f"--stability {name!r}; choose one of {', '.join(choices)}")
+    require_choice("--stability", name, STABILITY_PROTOCOLS)
+    return name
 
 
 def _write(failure: "Failure", out: Path) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from semcast.errors import InputError
 from semcast.journal.names import parse_node
 from semcast.protocol.config import MemberConfig
+from semcast.settings import Place, at, named
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,12 @@ class Header:
             raise InputError("the journal's run has no name; give it one")
         if not self.members:
             raise InputError("the journal's header names no members; name who was there at first")
-        if self.reliability not in ("sender", "group"):
-            raise InputError(
-                f"reliability {self.reliability!r} in the journal's header; "
-                "it is 'sender' or 'group'"
-            )
-        if self.order not in ("fifo", "key"):
-            raise InputError(f"order {self.order!r} in the journal's header; it is 'fifo' or 'key'")
+        for name in ("reliability", "order"):
+            if getattr(self, name) not in (choices := named(name).choices):
+                raise InputError(
+                    f"{name} {getattr(self, name)!r} in the journal's header; "
+                    f"it is {' or '.join(map(repr, choices))}"
+                )
         for name in self.members:
             parse_node(name)
             if self.members.count(name) > 1:
@@ -76,22 +76,9 @@ class Header:
         one_order: bool = True,
     ) -> "Header":
         """The header of a run whose members all have this configuration."""
+        promised = {name: getattr(config, name) for name in _PROMISED}
         return Header(
-            run=run,
-            members=tuple(members),
-            group=group,
-            seed=seed,
-            reliability=config.reliability,
-            purging=config.purging,
-            order=config.order,
-            deliver_own=config.deliver_own,
-            k=config.k,
-            f=config.f,
-            delivery_messages=config.delivery_messages,
-            delivery_bytes=config.delivery_bytes,
-            window_messages=config.window_messages,
-            window_bytes=config.window_bytes,
-            one_order=one_order,
+            run=run, members=tuple(members), group=group, seed=seed, one_order=one_order, **promised
         )
 
     def to_json(self) -> str:
@@ -127,4 +114,6 @@ class Header:
 
 
 _LISTS = ("members", "names")
+# What a header has of a member's configuration.
+_PROMISED = [one.name for one in at(Place.MEMBER) if one.name in Header.__dataclass_fields__]
 _EXAMPLE = Header(run="any", members=("p1.1",))

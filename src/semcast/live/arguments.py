@@ -1,5 +1,5 @@
 """The settings of a group as arguments, for type checkers: a name that is wrong is found before it
-runs. What each means is said where it is checked, in `GroupConfig`.
+runs. What each means stands in the table that they come from, `semcast.settings.table`.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ Names: TypeAlias = list[str] | tuple[str, ...]
 class Settings(TypedDict, total=False):
     """What `join` takes beside the group's name; the fields of `GroupConfig` but for that."""
 
+    # settings: arguments (from semcast.settings.table, written by `make settings`)
     name: str
     secret: bytes | str | None
     insecure: bool
@@ -62,6 +63,7 @@ class Settings(TypedDict, total=False):
     record_run: str
     metrics_port: int
     metrics_host: str
+    # end of settings
 
 
 class Overrides(Settings, total=False):

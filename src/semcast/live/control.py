@@ -36,7 +36,7 @@ from semcast.errors import (
 from semcast.ids import ID_MAX, Source
 from semcast.live.address import Address, family_of
 from semcast.live.askers import ASKERS, asker_id
-from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
+from semcast.live.config import GroupConfig
 from semcast.live.datagrams import Opened, Transport
 from semcast.live.door import NOTHING, Came, is_token
 from semcast.live.health import MemberView
@@ -47,6 +47,7 @@ from semcast.live.session import Session
 from semcast.live.settings import TransportSettings
 from semcast.live.transport import Choice, choose
 from semcast.live.unicast import open_unicast
+from semcast.settings.table import GROUP_SIZE_MAX, SUITES
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.note import decode_note, encode_note, is_note
 from semcast.wire.seal import Opener, Sealer
@@ -282,7 +283,7 @@ class Asker:
                 answers.by_name[answer.name] = answer
                 for name, host, port in answer.members:
                     expected.add(name)
-                    if host and len(self._seeds) < MEMBERS_MAX:
+                    if host and len(self._seeds) < GROUP_SIZE_MAX:
                         self._seeds[host, port] = None
                 if expected <= answers.by_name.keys():
                     return answers
@@ -388,7 +389,7 @@ class _Hearing:
     def _on_part(self, at: Any, count: Any, text: Any, source: Source) -> Answer | None:
         if not (type(at) is type(count) is int and 0 <= at < count <= PARTS_MAX):
             raise RemoteProtocolError("part of an answer out of range")
-        if (source, count) not in self._parts and len(self._parts) >= 4 * MEMBERS_MAX:
+        if (source, count) not in self._parts and len(self._parts) >= 4 * GROUP_SIZE_MAX:
             return None
         mine = self._parts.setdefault((source, count), {})
         mine[at] = str(text)
@@ -396,10 +397,10 @@ class _Hearing:
             return None
         del self._parts[source, count]
         found = json.loads("".join(mine[part] for part in range(count)))
-        members = [(str(n), str(h), int(p)) for n, h, p in found["members"][:MEMBERS_MAX]]
+        members = [(str(n), str(h), int(p)) for n, h, p in found["members"][:GROUP_SIZE_MAX]]
         ok, why = found["ok"] is True, str(found["why"])
         answer = Answer(str(found["name"]), ok, why, dict(found["body"]), members)
-        if len(self._answered) < MEMBERS_MAX:
+        if len(self._answered) < GROUP_SIZE_MAX:
             self._answered.add(source)
         return answer
 

@@ -25,6 +25,7 @@ from semcast.live.engine import Engine
 from semcast.live.session import Session
 from semcast.live.transport import Transport, TransportSettings, open_transport
 from semcast.protocol.observer import Observer
+from semcast.settings import Place, at
 from semcast.wire.keys import group_id
 from semcast.wire.limits import Limits
 
@@ -158,19 +159,8 @@ def _listed(names: list[str]) -> str:
 
 def transport_settings(config: GroupConfig) -> TransportSettings:
     """What the transport is told."""
-    return TransportSettings(
-        kind=config.transport,
-        group_address=config.group_address,
-        port=config.port,
-        host=config.host,
-        interface=config.interface,
-        ttl=config.ttl,
-        receive_buffer_bytes=config.receive_buffer_bytes,
-        send_buffer_bytes=config.send_buffer_bytes,
-        path_mtu_bytes=config.path_mtu_bytes,
-        ipv6=config.ipv6,
-        group_id=group_id(config.group),
-    )
+    given = {one.name: getattr(config, one.name) for one in at(Place.TRANSPORT)}
+    return TransportSettings(group_id=group_id(config.group), **given)
 
 
 def resolve(peers: Iterable[str], ipv6: bool) -> list[Address]:

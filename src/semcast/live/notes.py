@@ -15,11 +15,12 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.address import Address
 from semcast.live.askers import asker_ids
-from semcast.live.config import MEMBERS_MAX, SUITES, GroupConfig
+from semcast.live.config import GroupConfig
 from semcast.live.datagrams import Transport
 from semcast.live.door import KEY_BYTES, Came, Door
 from semcast.live.roster import Roster, is_life
 from semcast.protocol.machine import Machine
+from semcast.settings.table import GROUP_SIZE_MAX, SUITES
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES, decode_header
 from semcast.wire.keys import Keyring, Unsealed, group_id
@@ -225,7 +226,7 @@ class NoteExchange(ABC):
         """A life has proved to be there: whether it counts from here on, and was not known."""
         sender, life = came.source.sender, came.source.incarnation
         if self.door.proved.get(sender) != life:
-            wanted = sender in self.roster.members or len(self.door.proved) < MEMBERS_MAX
+            wanted = sender in self.roster.members or len(self.door.proved) < GROUP_SIZE_MAX
             if not wanted or not is_life(life) or not self.opener.prove(came.source, came.packet):
                 return False
             # It waits for a hello that names it.

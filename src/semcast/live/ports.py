@@ -11,14 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from semcast.live.settings import BUFFER_BYTES_MAX
 from semcast.live.sockbuf import grow_receive_buffer
 
 # What two groups have to agree on to share a port: the kind of transport, the address, how
 # multicasts leave by it, and the buffers.
 Binding = tuple[object, ...]
 # What all groups of a port may together have waiting there.
-_SHARED_BYTES_MAX: Final = min(64 << 20, BUFFER_BYTES_MAX)
+_SHARED_BYTES_MAX: Final = 64 << 20
 
 
 class Port:

@@ -19,8 +19,9 @@ from typing import Any, Final, TypeGuard
 from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import ID_MAX
 from semcast.live.address import Address
-from semcast.live.config import MEMBERS_MAX, NAME_BYTES_MAX
+from semcast.live.config import NAME_BYTES_MAX
 from semcast.protocol.membership.view import View
+from semcast.settings.table import GROUP_SIZE_MAX
 
 _LABEL: Final = b"semcast member\0"
 # A datagram on most networks has room for a hello of this size.
@@ -220,13 +221,13 @@ class Roster:
         assert sender != self.me
         self._note_elsewhere(name, tuple(members))
         if self.members and sender not in self.members:
-            if len(self.strangers) < MEMBERS_MAX:
+            if len(self.strangers) < GROUP_SIZE_MAX:
                 self.strangers[sender] = name
             return []
         peer = self.peers.get(sender)
         if peer is not None and incarnation < peer.incarnation:
             return []
-        if peer is None and len(self.peers) >= MEMBERS_MAX:
+        if peer is None and len(self.peers) >= GROUP_SIZE_MAX:
             return []
         knows_me = -1 if peer is None else peer.knows_me
         for other, life, _, _ in peers:
@@ -252,7 +253,7 @@ class Roster:
     def _note_elsewhere(self, teller: str, members: tuple[str, ...]) -> None:
         if not members or self.name in members:
             self.elsewhere.pop(teller, None)
-        elif len(self.elsewhere) < MEMBERS_MAX:
+        elif len(self.elsewhere) < GROUP_SIZE_MAX:
             self.elsewhere[teller] = members
 
     def moved(self, sender: int, incarnation: int, address: Address) -> None:
@@ -274,7 +275,7 @@ class Roster:
         return new
 
     def _mark(self, gone: dict[int, int], member: int, life: int) -> None:
-        if life > gone.get(member, -1) and (len(gone) < MEMBERS_MAX or member in gone):
+        if life > gone.get(member, -1) and (len(gone) < GROUP_SIZE_MAX or member in gone):
             gone[member] = life
             self.news = True
 

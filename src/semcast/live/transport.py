@@ -45,8 +45,8 @@ def choose(settings: TransportSettings, has_peers: bool) -> Choice:
     interface that makes no sense is a user's mistake, no reason to do without multicast: raises
     TransportError.
     """
-    if settings.kind != "auto":
-        return Choice(settings.kind == "multicast")
+    if settings.transport != "auto":
+        return Choice(settings.transport == "multicast")
     group = group_of(settings)
     if settings.interface or settings.host not in ("", "0.0.0.0", "::"):
         interface_of(settings, group[0])

@@ -4,6 +4,7 @@ Knows nothing of how members are numbered but the order that it is told.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from semcast.errors import ConfigError
@@ -15,18 +16,19 @@ from semcast.wire.families.measures import TREE_MEMBERS_MAX
 Tree: TypeAlias = str | tuple[tuple[str, str], ...]
 
 
-def as_tree(value: Any) -> Tree | None:
-    """What a user gave as a tree: a word, or a table of names; None if it is neither."""
+def as_tree(value: Any) -> Tree:
+    """What a user gave as a tree: a word, or a table of names; raises if it is neither."""
     if isinstance(value, str):
         return value
-    pairs = list(value.items()) if isinstance(value, Mapping) else value
-    try:
-        named = [(child, parent) for child, parent in pairs]
-    except (TypeError, ValueError):
-        return None
-    if not all(isinstance(name, str) for pair in named for name in pair):
-        return None
-    return tuple(named)
+    pairs = value.items() if isinstance(value, Mapping) else value
+    with suppress(TypeError, ValueError):
+        named = tuple((child, parent) for child, parent in pairs)
+        if all(isinstance(name, str) for pair in named for name in pair):
+            return named
+    raise ConfigError(
+        f"stability_tree is {value!r}; it must be 'filled', 'measured', or say for each member but "
+        "one on whom it hangs"
+    )
 
 
 def check_tree(tree: Tree, ring: Sequence[str], members: Sequence[str], size: int) -> None:

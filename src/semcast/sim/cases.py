@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from semcast.protocol.config import SHAPED_PROTOCOLS
+from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.bursts import with_burst
 from semcast.sim.comebacks import with_comebacks
 from semcast.sim.scenario import (
@@ -32,29 +33,18 @@ from semcast.sim.scenario import (
     Restart,
     Shared,
     Slow,
-    Stability,
 )
 from semcast.sim.traffic import Chains, Game, Gaps, Overwrites, Trading, Traffic
 
 # After the traffic, so long is given for everything to come to rest; far more than is needed.
 _DRAIN_S: Final = 60.0
-_STABILITY: Final[tuple[Stability, ...]] = (
-    "gossip",
-    "gossip",
-    "gossip",
-    "gossip",
-    "gossip",
-    "coordp",
-    "fulldist",
-    "train",
-    "s_coordp",
-    "s_train",
-)
+# Half of all cases gossip.
+_STABILITY: Final = (*["gossip"] * (len(STABILITY_PROTOCOLS) - 2), *STABILITY_PROTOCOLS)
 # About so many messages are sent in a case: enough to fill buffers, few enough for many cases.
 _MESSAGES: Final = 200
 
 
-def case(seed: int, stability: Stability | None = None) -> ProtocolScenario:
+def case(seed: int, stability: str | None = None) -> ProtocolScenario:
     """The scenario of a seed; with `stability`, the same with that protocol, whatever was drawn."""
     scenario = _Draw(random.Random(f"explore/{seed}")).scenario(seed)
     # From streams of their own: whatever else a seed stood for, it stands for still.
@@ -275,7 +265,7 @@ def _with_keys(scenario: ProtocolScenario, stream: random.Random) -> ProtocolSce
 
 
 def _with_stability(
-    scenario: ProtocolScenario, stream: random.Random, stability: Stability | None
+    scenario: ProtocolScenario, stream: random.Random, stability: str | None
 ) -> ProtocolScenario:
     """Half of all cases gossip; the others learn what to forget by a protocol of STAB."""
     drawn = stream.choice(_STABILITY)

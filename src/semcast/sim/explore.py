@@ -19,7 +19,7 @@ from typing import Final
 from semcast.check import check_all, check_safety
 from semcast.sim.cases import case
 from semcast.sim.pace import calm_s, rest_s
-from semcast.sim.scenario import ProtocolScenario, Stability
+from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.shrink import shrink
 from semcast.sim.world import run
 
@@ -95,7 +95,7 @@ def explore(
     workers: int = 1,
     tell: Callable[[Explored], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-    stability: Stability | None = None,
+    stability: str | None = None,
 ) -> Explored:
     """Judge case after case, from `seed` on, until one fails or the time is up.
 
@@ -120,14 +120,12 @@ def explore(
     return done
 
 
-def judge_case(seed: int, stability: Stability | None) -> tuple[int, Verdict]:
+def judge_case(seed: int, stability: str | None) -> tuple[int, Verdict]:
     """One case, by its seed; what workers do."""
     return seed, judge(case(seed, stability))
 
 
-def _verdicts(
-    seed: int, workers: int, stability: Stability | None
-) -> Iterator[tuple[int, Verdict]]:
+def _verdicts(seed: int, workers: int, stability: str | None) -> Iterator[tuple[int, Verdict]]:
     """The verdicts on all cases from a seed on, in whatever order workers have them."""
     one = partial(judge_case, stability=stability)
     if workers == 1:

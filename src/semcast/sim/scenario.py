@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from semcast.errors import ConfigError, InputError
 from semcast.protocol.config import MemberConfig
+from semcast.settings import Place, check, for_member
 from semcast.sim.network import tree_parents
 from semcast.sim.settings import Between, Settings, read_settings
 from semcast.sim.stability.settings import StabilityScenario
@@ -25,10 +26,8 @@ MEMBERS_MAX: Final = 10_000
 Seconds: TypeAlias = Annotated[float, Between(0, 1e7)]
 Milliseconds: TypeAlias = Annotated[float, Between(0, 3_600_000)]
 Microseconds: TypeAlias = Annotated[float, Between(0, 3_600_000_000)]
-Count: TypeAlias = Annotated[int, Between(1, 1_000_000)]
 Node: TypeAlias = Annotated[int, Between(0, 65_535)]
 Nodes: TypeAlias = Annotated[tuple[int, ...], Between(0, 65_535)]
-Stability: TypeAlias = Literal["gossip", "coordp", "fulldist", "train", "s_coordp", "s_train"]
 MbitS: TypeAlias = Annotated[float, Between(1e-6, 1e6)]
 
 
@@ -37,65 +36,44 @@ MbitS: TypeAlias = Annotated[float, Between(1e-6, 1e6)]
 
 @dataclass(frozen=True)
 class Protocol(Settings):
-    """How every member is set up; the same as `MemberConfig`, with units for people."""
+    """How every member is set up: what of `semcast.settings.table` applies to scenarios."""
 
-    reliability: Literal["sender", "group"] = "group"
+    # settings: scenario (from semcast.settings.table, written by `make settings`)
+    path_mtu_bytes: int = 1_400
+    bandwidth_bytes_s: int = 0
+    reliability: str = "group"
+    order: str = "fifo"
     purging: bool = True
-    order: Literal["fifo", "key"] = "fifo"
-    k: Annotated[int, Between(0, 1024)] = 64
-    f: Annotated[int, Between(0, 65_535)] = 1
+    k: int = 64
+    f: int = 1
     deliver_own: bool = True
-    delivery_messages: Count = 1024
-    delivery_bytes: Annotated[int, Between(1, 1 << 40)] = 64 << 20
-    window_messages: Count = 1024
-    window_bytes: Annotated[int, Between(1, 1 << 40)] = 64 << 20
-    gossip_period_ms: Annotated[float, Between(1e-3, 3_600_000)] = 30.0
-    gossip_fanout: Annotated[int, Between(1, 65_535)] = 3
-    gossip_messages: Annotated[int, Between(0, 1 << 30)] = 0
-    stability: Stability = "gossip"
-    stability_branching: Annotated[int, Between(1, 1000)] = 4
-    stability_tree: Literal["filled", "measured"] = "filled"
-    stability_period_ms: Milliseconds = 0.0
+    delivery_messages: int = 1_024
+    delivery_bytes: int = 67_108_864
+    window_messages: int = 1_024
+    window_bytes: int = 67_108_864
+    gossip_period_ms: float = 30.0
+    gossip_fanout: int = 3
+    gossip_messages: int = 0
+    stability: str = "gossip"
+    stability_branching: int = 4
+    stability_tree: str = "filled"
+    stability_period_ms: float = 0.0
     stability_delta: bool = False
-    stability_ride_ms: Milliseconds = 0.0
-    safety_rest_messages: Annotated[int, Between(0, 1_000_000)] = 0
-    nak_delay_ms: Annotated[float, Between(1e-3, 3_600_000)] = 2.0
-    bandwidth_bytes_s: Annotated[int, Between(0, 1 << 40)] = 0
-    path_mtu_bytes: Annotated[int, Between(576, 65_535)] = 1400
-    # Whether datagrams are encrypted, as in the live world, or only have a checksum.
+    stability_ride_ms: float = 0.0
+    safety_rest_messages: int = 0
+    nak_delay_ms: float = 2.0
     sealed: bool = False
+    # end of settings
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check(self, Place.SCENARIO)
         self.config()
 
     def config(self) -> MemberConfig:
         """The same, as a member takes it."""
-        return MemberConfig(
-            reliability=self.reliability,
-            purging=self.purging,
-            order=self.order,
-            k=self.k,
-            f=self.f,
-            deliver_own=self.deliver_own,
-            delivery_messages=self.delivery_messages,
-            delivery_bytes=self.delivery_bytes,
-            window_messages=self.window_messages,
-            window_bytes=self.window_bytes,
-            gossip_period_ns=round(self.gossip_period_ms * 1e6),
-            gossip_fanout=self.gossip_fanout,
-            gossip_messages=self.gossip_messages,
-            stability=self.stability,
-            stability_branching=self.stability_branching,
-            stability_tree=self.stability_tree,
-            stability_period_ns=round(self.stability_period_ms * 1e6),
-            stability_delta=self.stability_delta,
-            stability_ride_ns=round(self.stability_ride_ms * 1e6),
-            safety_rest_messages=self.safety_rest_messages,
-            nak_delay_ns=round(self.nak_delay_ms * 1e6),
-            bandwidth_bytes_s=self.bandwidth_bytes_s,
-            limits=Limits(path_mtu_bytes=self.path_mtu_bytes),
-        )
+        limits = Limits(path_mtu_bytes=self.path_mtu_bytes)
+        return MemberConfig(limits=limits, **for_member(self, Place.SCENARIO))
 
 
 # -- the network, the hosts, and what goes wrong --------------------------------------------------

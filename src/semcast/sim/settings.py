@@ -5,17 +5,16 @@ range as `Annotated[float, Between(0, 1)]`. Values are checked whoever makes the
 nothing of what the settings mean.
 """
 
-import math
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from semcast.errors import ConfigError, InputError
+from semcast.settings.setting import WORDS, plain, require_between, require_choice
 
 S = TypeVar("S")
-_NAMES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,6 @@ class Between:
 
     low: float
     high: float
-
-    def __str__(self) -> str:
-        return f"from {self.low:g} to {self.high:g}"
 
 
 class Settings:
@@ -50,23 +46,15 @@ def require(name: str, value: object, hint: Any) -> None:
         inner, *extras = typing.get_args(hint)
         for extra in extras:
             if isinstance(extra, Between):
-                _require_between(name, value, extra)
+                for one in value if isinstance(value, tuple) else (value,):
+                    require_between(name, one, extra.low, extra.high)
         require(name, value, inner)
     elif origin in (types.UnionType, typing.Union) and value is not None:
         for choice in typing.get_args(hint):
             if not is_dataclass(choice):
                 require(name, value, choice)
-    elif origin is Literal and value not in typing.get_args(hint):
-        choices = ", ".join(map(repr, typing.get_args(hint)))
-        raise ConfigError(f"{name} is {value!r}; choose one of {choices}")
-
-
-def _require_between(name: str, value: object, allowed: Between) -> None:
-    for one in value if isinstance(value, tuple) else (value,):
-        assert isinstance(one, int | float)
-        if not (math.isfinite(one) and allowed.low <= one <= allowed.high):
-            shown = str(one) if isinstance(one, int) else f"{one:g}"
-            raise ConfigError(f"{name} is {shown}; it goes {allowed}")
+    elif origin is Literal:
+        require_choice(name, value, typing.get_args(hint))
 
 
 def read_settings(cls: type[S], table: object, where: str) -> S:
@@ -108,7 +96,10 @@ def _convert(value: object, hint: Any, where: str, key: str) -> object:
         return _convert_union(value, typing.get_args(hint), where, key)
     if is_dataclass(hint):
         return read_settings(typing.cast(type, hint), value, f"{where}: {key}")
-    return _plain(value, hint, where, key)
+    found = plain(value, hint)
+    if found is None:
+        raise InputError(f"{where}: {key} is {_shown(value)}; it must be {WORDS[hint]}")
+    return found
 
 
 def _convert_union(value: object, choices: tuple[Any, ...], where: str, key: str) -> object:
@@ -123,14 +114,6 @@ def _convert_union(value: object, choices: tuple[Any, ...], where: str, key: str
             f"{where}: {key}.kind is {_shown(kind)}; choose one of {', '.join(map(repr, kinds))}"
         )
     return read_settings(kinds[kind], value, f"{where}: {key}")
-
-
-def _plain(value: object, hint: type, where: str, key: str) -> object:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not hint:
-        raise InputError(f"{where}: {key} is {_shown(value)}; it must be {_NAMES[hint]}")
-    return value
 
 
 def _shown(value: object) -> str:

@@ -10,7 +10,8 @@ import pytest
 from tests.protocol.stability.member_group import MS, MemberGroup
 
 from semcast.ids import Source
-from semcast.protocol.config import STABILITY_PROTOCOLS, MemberConfig
+from semcast.protocol.config import MemberConfig
+from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.wire.decode import Decoder
 
 # Runs in which a promise was broken once.

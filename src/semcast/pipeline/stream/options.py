@@ -5,17 +5,16 @@ where the member is, and nowhere else. Knows nothing of Spark.
 """
 
 import json
-import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlparse
 
 from semcast.errors import ConfigError
-from semcast.live.config import ENVIRONMENT_PREFIX, GroupConfig, from_environment
+from semcast.live.config import GroupConfig, from_environment
 from semcast.live.secret_file import read_secret
+from semcast.settings import Place, at
 
 SECRET: Final = "secret"
 _SECRET_FILE: Final = "secret_file"
@@ -24,7 +23,8 @@ _SPOOL_BYTES_MIN: Final = 64 << 10
 _BATCH_BYTES_MAX: Final = 256 << 20
 _LINGER_S: Final = 60
 _CHECKPOINT: Final = "checkpointlocation"
-_FIELDS: Final = frozenset(one.name for one in fields(GroupConfig)) | {_SECRET_FILE}
+_GROUP: Final = at(Place.GROUP)
+_FIELDS: Final = frozenset(one.name for one in _GROUP) | {_SECRET_FILE}
 _SOURCE: Final = frozenset(("spool", "spool_bytes_max", "maxrowsperbatch"))
 _SINK: Final = frozenset(("sent", "batch_bytes_max", "linger_s"))
 # What Spark itself adds to the options of a sink.
@@ -114,23 +114,12 @@ def _known(options: Mapping[str, str], own: frozenset[str]) -> dict[str, str]:
 
 
 def _config(given: Mapping[str, str]) -> GroupConfig:
-    environment = dict(os.environ)
+    found = {one.name: one.parsed(given[one.name], one.name) for one in _GROUP if one.name in given}
     if _SECRET_FILE in given:
-        environment[ENVIRONMENT_PREFIX + "SECRET"] = read_secret(Path(given[_SECRET_FILE]))
-    for name, value in given.items():
-        if name in _FIELDS and name != _SECRET_FILE:
-            environment[ENVIRONMENT_PREFIX + name.upper()] = value
-    insecure = given.get("insecure", "").lower() in ("1", "true")
-    if insecure and SECRET not in given and _SECRET_FILE not in given:
-        environment.pop(ENVIRONMENT_PREFIX + "SECRET", None)
-    try:
-        return from_environment({}, environment)
-    except ConfigError as error:
-        # Text from options is read as text of variables is; only the name is another.
-        text = re.sub(
-            rf"{ENVIRONMENT_PREFIX}([A-Z_]+) is", lambda found: f"{found[1].lower()} is", str(error)
-        )
-        raise ConfigError(text) from None
+        found[SECRET] = read_secret(Path(given[_SECRET_FILE]))
+    elif found.get("insecure"):
+        found.setdefault(SECRET, None)  # whatever the environment has
+    return from_environment(found)
 
 
 def _local(text: str, option: str) -> Path:

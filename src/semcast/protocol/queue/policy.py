@@ -23,17 +23,6 @@ class Overflow(enum.StrEnum):
     DROP_NEW = "drop-new"  # lossy: the new message is dropped (PSRM §3.1)
 
 
-# The policies by the names that users give them.
-POLICIES: dict[str, tuple[Purging, Overflow]] = {
-    "off": (Purging.OFF, Overflow.REFUSE),
-    "eager": (Purging.EAGER, Overflow.REFUSE),
-    "lazy": (Purging.LAZY, Overflow.REFUSE),
-    "watermark": (Purging.WATERMARK, Overflow.REFUSE),
-    "random": (Purging.OFF, Overflow.RANDOM),
-    "drop-new": (Purging.OFF, Overflow.DROP_NEW),
-}
-
-
 @dataclass(frozen=True)
 class BufferConfig:
     """The bounds and the policy of one buffer.
@@ -55,14 +44,6 @@ class BufferConfig:
     source_bytes_max: int | None = None
     # A message takes the place of the foremost one that it replaces, not the end of the queue.
     in_place: bool = False
-
-    @classmethod
-    def of(cls, policy: str, messages_max: int = 1024, bytes_max: int = 64 << 20) -> "BufferConfig":
-        """The configuration of a policy by its name."""
-        if policy not in POLICIES:
-            raise ConfigError(f"policy {policy!r}; choose one of {', '.join(POLICIES)}")
-        purging, overflow = POLICIES[policy]
-        return cls(messages_max, bytes_max, purging, overflow)
 
     def __post_init__(self) -> None:
         if self.messages_max < 1 or self.bytes_max < 1:

@@ -8,20 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from semcast.errors import ConfigError
-from semcast.sim.settings import Between, Settings
+from semcast.sim.settings import Between, Settings, hints_of
 
 MEMBERS_MAX: Final = 1_000_000
 ProtocolName: TypeAlias = Literal["coordp", "fulldist", "train", "s_coordp", "s_train", "gossip"]
 PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
-_VARIED: Final = (
-    "tree",
-    "links",
-    "senders",
-    "senders_per_sequence",
-    "placement",
-    "timeout_ms",
-    "traffic",
-)
 Branching: TypeAlias = Annotated[int, Between(1, 1000)]
 Height: TypeAlias = Annotated[int, Between(1, 20)]
 Milliseconds: TypeAlias = Annotated[float, Between(0, 3_600_000)]
@@ -230,7 +221,9 @@ class StabilityScenario(Settings):
         for variant in self.variants or (None,):
             changes: dict[str, Any] = {"compare": (), "variants": (), "repeat": 1}
             if variant is not None:
-                given = {name: getattr(variant, name) for name in _VARIED}
+                given = {
+                    name: getattr(variant, name) for name in hints_of(Variant) if name != "title"
+                }
                 changes |= {name: value for name, value in given.items() if value is not None}
             for protocol in protocols or [self.protocol]:
                 case = replace(self, protocol=protocol, **changes)

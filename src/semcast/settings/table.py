@@ -1,0 +1,174 @@
+"""The table of settings: every one that a user can give to a group, a member or a scenario.
+
+An entry says its name, default, where it applies, what is allowed and, in a sentence, what it
+means. The type is that of the default, and the unit ends the name. After a change, `make settings`
+writes the configuration classes, the typed arguments and the tables of the documentation anew.
+"""
+
+from typing import Any, Final
+
+from semcast.obsolescence.bitmap import K_DEFAULT, K_MAX
+from semcast.settings.setting import MS, Default, Place, SecretOrNone, Setting, Tree
+from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305, KEY_ID_MAX
+from semcast.wire.limits import MESSAGE_BYTES_LIMIT, PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN
+
+SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
+GROUP_SIZE_MAX: Final = 1024
+STABILITY_PROTOCOLS: Final = ("gossip", "coordp", "fulldist", "train", "s_coordp", "s_train")
+_PATH_MTU_BYTES: Final = (PATH_MTU_BYTES_MIN, PATH_MTU_BYTES_MAX)
+# Socket options are signed 32-bit integers, and Linux doubles what it is given.
+_SOCKET_BYTES: Final = (1, (1 << 30) - 1)
+_PORTS: Final = (0, 65_535)
+_MEMBERS: Final = (1, 65_535)
+_MESSAGES: Final = (0, 1 << 30)
+_LONG: Final = (0, 1_000_000_000)
+_UP_TO_HOUR: Final = (0, 3_600_000)  # in milliseconds, as the next
+_NS_TO_HOUR: Final = (1e-6, 3_600_000)
+
+_GROUP: Final = Place.GROUP
+_TRANSPORT: Final = Place.GROUP | Place.TRANSPORT
+_REACHING: Final = Place.GROUP | Place.REACHING
+_JOINING: Final = Place.GROUP | Place.JOINING
+_PROTOCOL: Final = Place.GROUP | Place.MEMBER | Place.SCENARIO
+
+# fmt: off
+SETTINGS: Final = (
+    # Who is in the group.
+    Setting("group", Default.REQUIRED, _GROUP, (), "The name that all members share.", type=str),
+    Setting("name", Default.OWN_NAME, _JOINING, (),
+            "The name of this member, at most 64 bytes.", type=str),
+    Setting("secret", None, _GROUP, (),
+            "The group's secret, at least 16 bytes, the same everywhere; `semcast keys new`.",
+            type=SecretOrNone, hidden=True),
+    Setting("insecure", False, _REACHING, (), "The group has no secret: for trusted networks."),
+    Setting("key_id", 1, _REACHING, (1, KEY_ID_MAX), "The number of that secret among the keys."),
+    Setting("suite", "aes-256-gcm", _GROUP, tuple(SUITES), "The cipher that seals datagrams."),
+    Setting("members", (), _JOINING, (),
+            "The names of all members. They are counted from the start: all must count this one."),
+    Setting("size", 0, _JOINING, (0, GROUP_SIZE_MAX), "Or how many there are, with this one."),
+    Setting("peers", (), _REACHING, (),
+            "Addresses of some members, host:port, where multicast does not work. A name may have "
+            "several; one that is unknown is a warning, unless all are."),
+    Setting("join_timeout_s", 30.0, _JOINING, _LONG, "How many seconds to wait for the others."),
+    # The network: docs/design/transport.md.
+    Setting("transport", "auto", _TRANSPORT | Place.REACHING, ("auto", "multicast", "unicast"),
+            "`'auto'` takes multicast if it comes back to this machine, or if there are no "
+            "`peers`; else unicast to these."),
+    Setting("interface", "", _TRANSPORT | Place.REACHING, (),
+            "The name or the address of the network interface; `lo` for one machine."),
+    Setting("host", "", _TRANSPORT, (), "The address that unicast binds to; empty: any."),
+    Setting("port", 0, _TRANSPORT, _PORTS,
+            "The port of the group (multicast) or of this member (unicast); 0: it is chosen."),
+    Setting("group_address", "", _TRANSPORT, (),
+            "The group's multicast address; empty: it is derived from the group's name."),
+    Setting("ttl", 1, _TRANSPORT, (0, 255), "How many routers multicasts pass."),
+    Setting("ipv6", False, _TRANSPORT, (), "IPv6 is used instead of IPv4."),
+    Setting("path_mtu_bytes", 0, _TRANSPORT | Place.SCENARIO, _PATH_MTU_BYTES,
+            "The largest datagram, with IP and UDP; 0: what the interface carries.", preset=1400),
+    Setting("receive_buffer_bytes", 8 << 20, _TRANSPORT, _SOCKET_BYTES,
+            "What is asked of the kernel for receiving; a warning says if it gives less."),
+    Setting("send_buffer_bytes", 1 << 20, _TRANSPORT, _SOCKET_BYTES,
+            "The same for sending; what is in this buffer can no longer be replaced."),
+    Setting("bandwidth_bytes_s", 0, _PROTOCOL, (0, 1 << 40),
+            "The upper bound of what a member multicasts; 0: none."),
+    Setting("spin_us", 200, _GROUP, (0, 1_000_000),
+            "A thread stays awake for so long where the next message is expected soon, or at a "
+            "regular time; 0: never."),
+    # What is promised: docs/design/member.md.
+    Setting("reliability", "group", _PROTOCOL, ("sender", "group"),
+            "`'group'`: all correct members agree, whoever crashes (SRM Figure 3). `'sender'`: "
+            "messages of senders that do not crash arrive (SRM Figure 2)."),
+    Setting("order", "fifo", _PROTOCOL, ("fifo", "key"),
+            "`'fifo'`: all messages of a sender come in order. `'key'`: only those about one key "
+            "do, and the unmarked ones; a new value takes the turn of the one it replaces."),
+    Setting("purging", True, _PROTOCOL, (),
+            "Messages that were replaced are dropped; off: plain reliable multicast."),
+    Setting("k", 256, _PROTOCOL, (0, K_MAX),
+            "How many messages back, of its sender, one can replace another.", preset=K_DEFAULT),
+    Setting("f", 1, _PROTOCOL, (0, 65_535), "How many crashes reliability `'group'` survives."),
+    Setting("deliver_own", True, _PROTOCOL, (), "A member gets its own messages too."),
+    Setting("track_covers", False, Place.MEMBER, (),
+            "`Member.cover_of` knows of messages that were purged while they waited, and goes on "
+            "knowing covers when they are stable: a log of the last few thousand."),
+    # How much is held.
+    Setting("delivery_messages", 32_768, _PROTOCOL, (1, 1 << 30),
+            "How many messages may wait for the application.", preset=1024),
+    Setting("delivery_bytes", 64 << 20, _PROTOCOL, (1, 1 << 40), "The same in bytes."),
+    Setting("window_messages", 32_768, _PROTOCOL, (1, 1 << 30),
+            "How many messages of each sender are kept until everybody has them.", preset=1024),
+    Setting("window_bytes", 64 << 20, _PROTOCOL, (1, 1 << 40), "The same in bytes."),
+    Setting("message_bytes_max", 1 << 20, _GROUP, (1, MESSAGE_BYTES_LIMIT), "The largest payload."),
+    # What may be forgotten: docs/design/stability.md.
+    Setting("gossip_period_ms", 30.0, _PROTOCOL, _NS_TO_HOUR,
+            "How often members tell each other what they have (SRM §6.1)."),
+    Setting("gossip_fanout", 3, _PROTOCOL, _MEMBERS, "How many others a member tells each time."),
+    Setting("gossip_messages", 0, _PROTOCOL, _MESSAGES,
+            "Members tell each other at once after so many messages; 0: in a live group after an "
+            "eighth of a window, in a simulated one only every period."),
+    Setting("gossip_stretch", 1, Place.MEMBER, _MEMBERS,
+            "While messages keep coming, members tell each other only after so many periods."),
+    Setting("stability", "gossip", _PROTOCOL, STABILITY_PROTOCOLS,
+            "How the group learns what it may forget; all members must say the same."),
+    Setting("stability_branching", 4, _PROTOCOL, _MEMBERS,
+            "How many children a member has in the tree of `'s_coordp'` and `'s_train'`."),
+    Setting("stability_tree", "filled", _PROTOCOL, (),
+            "The tree of these two, and the ring of `'train'`. `'filled'`: complete, members in "
+            "order. `'measured'`: made of round-trip times. In a live group also a table that says "
+            "on whom each member but one hangs.",
+            type=Tree, types={Place.MEMBER: str | tuple[int, ...], Place.SCENARIO: str}),
+    Setting("stability_ring", (), Place.GROUP | Place.MEMBER, (),
+            "The ring of `'train'`, all names; empty: the way that the tree gives.",
+            types={Place.MEMBER: tuple[int, ...]}),
+    Setting("stability_period_ms", 0.0, _PROTOCOL, _UP_TO_HOUR,
+            "A fixed pace of rounds; 0: a round begins when enough messages wait (STAB §6), or "
+            "some have waited for a gossip period."),
+    Setting("stability_delta", False, _PROTOCOL, (), "Votes leave out what was agreed before."),
+    Setting("stability_ride_ms", 0.0, _PROTOCOL, _UP_TO_HOUR,
+            "Votes wait so long for a datagram of messages to ride on (STAB §7)."),
+    Setting("safety_rest_messages", 0, _PROTOCOL, _MESSAGES,
+            "Safety detection rests while fewer messages are kept (SRM §6.4)."),
+    Setting("nak_delay_ms", 2.0, _PROTOCOL, _NS_TO_HOUR,
+            "The longest random wait before a missing message is asked for."),
+    Setting("sealed", False, Place.SCENARIO, (),
+            "Datagrams are encrypted as live ones are; off: only a checksum protects them."),
+    # Slow members, and what operators see.
+    Setting("slow_after_ms", 1000.0, _GROUP, _LONG, "Who is so far behind is reported as slow."),
+    Setting("evict_after_s", 0.0, _GROUP, _LONG,
+            "A member that others have waited for so long, to send or in `drain`, is put out of "
+            "the group; 0: never, everybody waits."),
+    Setting("record", "", _GROUP, (), "A folder to write this member's journal to."),
+    Setting("record_run", "", _GROUP, (),
+            "The name of the run in that journal; empty: the group's name and when it began."),
+    Setting("metrics_port", 0, _GROUP, _PORTS, "The port for Prometheus; 0: none."),
+    Setting("metrics_host", "127.0.0.1", _GROUP, (), "The address of that port."),
+)
+# fmt: on
+
+_BY_NAME: Final = {one.name: one for one in SETTINGS}
+_AT: Final = {place: tuple(one for one in SETTINGS if place in one.where) for place in Place}
+
+
+def at(place: Place) -> tuple[Setting, ...]:
+    """The settings that apply at a place, in the order of the table."""
+    return _AT[place]
+
+
+def named(name: str) -> Setting:
+    """The setting of this name."""
+    return _BY_NAME[name]
+
+
+def check(config: object, place: Place) -> None:
+    """Raises ConfigError unless all settings of a configuration are within what is allowed."""
+    for one in _AT[place]:
+        one.check(getattr(config, one.name_at(place)), place)
+
+
+def for_member(config: object, place: Place) -> dict[str, Any]:
+    """The settings of a group or a scenario as a member has them, with times in nanoseconds."""
+    found = {}
+    for one in _AT[Place.MEMBER]:
+        if place in one.where:
+            value = getattr(config, one.name)
+            found[one.name_at(Place.MEMBER)] = round(value * MS) if one.unit == "ms" else value
+    return found
