@@ -39,7 +39,7 @@ from rich.table import Table
 import semcast.blocking
 from semcast.errors import SemcastError
 from semcast.ids import ID_MAX
-from semcast.live.address import group_host, group_port
+from semcast.live.sockets.address import group_host, group_port
 from semcast.wire import seal
 from semcast.wire.header import HEADER_BYTES, SOURCE_BYTES
 from semcast.wire.keys import group_id

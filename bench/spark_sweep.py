@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 from semcast.pipeline.sweep.cells import Cell, cells_of
 from semcast.pipeline.sweep.grid import points_of
 from semcast.pipeline.sweep.run import Folder, results_of, run_sweep

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import semcast.blocking
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 from semcast.pipeline.stream import register
 
 NAMES = ["feed", "reader", "spark"]

@@ -20,7 +20,7 @@ with ATHERIS.instrument_imports(include=["semcast", "tests.live.notes"]):
     from tests.live.notes import FromBytes, Victim, drawn, drawn_answer, gather, genuine, hearing
 
     from semcast.ids import Source
-    from semcast.live.roster import member_id
+    from semcast.live.meeting.roster import member_id
     from semcast.wire import seal
 
 OUT = Path(__file__).parent.parent / "build" / "fuzz-notes"

@@ -28,7 +28,7 @@ from bench.spark.page import markdown, write_page
 from bench.spark.run import DUCKDB, SWEEP, Plan, Results, duckdb_reason, run
 from bench.spark.show import as_object, show
 from semcast.errors import SemcastError
-from semcast.pipeline.settings import driver_memory_gb
+from semcast.pipeline.spark.conf import driver_memory_gb
 
 _WIDTH: Final = 130
 _MILLION: Final = 1_000_000

@@ -21,7 +21,7 @@ from semcast.pipeline.journals import Journals, read_journals
 from semcast.pipeline.profile.find import Found, find_stream
 from semcast.pipeline.profile.run import profile_found
 from semcast.pipeline.profile.summary import TrafficProfile
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.verify.frames import Frames
 from semcast.pipeline.verify.report import SHOWN_MAX, STAGES, first_of_each, open_frames
 from semcast.pipeline.verify.rest import restless

@@ -52,7 +52,7 @@ def main() -> int:
 
 def _start(order: Order) -> Any:
     """A session, and one job in it: the first job and the first Python task take seconds more."""
-    from semcast.pipeline.session import open_session
+    from semcast.pipeline.spark.session import open_session
 
     spark = open_session(
         "bench",

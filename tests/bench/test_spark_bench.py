@@ -24,7 +24,7 @@ from semcast.pipeline.analyse.questions import Analysis
 from semcast.pipeline.journals import read_journals
 from semcast.pipeline.profile.find import find_stream
 from semcast.pipeline.profile.run import profile_found
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 
 ROWS = 20_000
 DEADLINE_S = 60.0

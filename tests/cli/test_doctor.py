@@ -5,8 +5,8 @@ import json
 import pytest
 
 from semcast.cli import main
-from semcast.live import diagnosis
-from semcast.live.diagnosis import FAIL, OK, WARN, Check
+from semcast.live.insight import diagnosis
+from semcast.live.insight.diagnosis import FAIL, OK, WARN, Check
 
 KEYS = [
     "interface", "group", "group_address_ipv4", "group_address_ipv6", "group_port", "failures",

@@ -21,8 +21,8 @@ from tests.live.company import joined, wait_until
 from tests.live.processes import DEADLINE_S, SECRET, new_group
 
 from semcast.cli import main
-from semcast.live import control
 from semcast.live.blocking import Group
+from semcast.live.meeting import control
 
 NAMES = ["a", "b"]
 NEW = "the secret that comes after it 12"

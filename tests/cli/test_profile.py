@@ -10,7 +10,7 @@ import typer
 from semcast.cli import main
 from semcast.cli._errors import exit_code_of
 from semcast.cli.ingest import ingest
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 
 HEADING = "time_s,sender,key,kind,size\n"
 # Keys a, b, a, unmarked, b, a: D = 0, 0, 2, 0, 3, 3; the unmarked one and the last two remain.

@@ -8,7 +8,7 @@ from tests.live.material import Way, closing
 from tests.live.namespace import own_loopback, unavailable
 
 from semcast.errors import TransportError
-from semcast.live.transport import TransportSettings, open_transport
+from semcast.live.sockets.transport import TransportSettings, open_transport
 
 WAYS = [("multicast", False), ("multicast", True), ("unicast", False), ("unicast", True)]
 

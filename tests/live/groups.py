@@ -24,8 +24,8 @@ from tests.live.material import Way
 
 import semcast
 import semcast.blocking
-from semcast.live import joining
 from semcast.live.config import configure
+from semcast.live.meeting import joining
 from semcast.wire.message import Message
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from semcast.live.address import SocketAddress
-from semcast.live.offload import Ancillary
-from semcast.live.transport import Address, Transport, TransportSettings, open_transport
+from semcast.live.sockets.address import SocketAddress
+from semcast.live.sockets.offload import Ancillary
+from semcast.live.sockets.transport import Address, Transport, TransportSettings, open_transport
 
 DEADLINE_S = 60.0
 _numbers = itertools.count()

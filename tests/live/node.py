@@ -17,8 +17,8 @@ from typing import Any
 
 import semcast.blocking
 from semcast.errors import GroupClosedError
-from semcast.live import joining
 from semcast.live.config import configure
+from semcast.live.meeting import joining
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 

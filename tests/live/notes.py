@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, Source
-from semcast.live import control
-from semcast.live.askers import asker_id
 from semcast.live.config import configure
-from semcast.live.control import Answer, Responder, _Hearing
-from semcast.live.door import NOTHING, Came
-from semcast.live.notes import _SEEDS_MAX
-from semcast.live.roster import member_id
-from semcast.live.session import Session
+from semcast.live.meeting import control
+from semcast.live.meeting.askers import asker_id
+from semcast.live.meeting.control import Answer, Responder, _Hearing
+from semcast.live.meeting.door import NOTHING, Came
+from semcast.live.meeting.notes import _SEEDS_MAX
+from semcast.live.meeting.roster import member_id
+from semcast.live.meeting.session import Session
 from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.testing.network import START_NS, FakeMember, FakeNetwork
 from semcast.wire.keys import KEYS_MAX, Keyring, group_id

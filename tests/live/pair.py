@@ -16,11 +16,11 @@ from dataclasses import replace
 import pytest
 from tests.live.fake_world import World
 
-from semcast.live.address import Address
-from semcast.live.engine import Engine
-from semcast.live.host import Host
-from semcast.live.session import Session
-from semcast.live.waker import Waker
+from semcast.live.host.engine import Engine
+from semcast.live.host.host import Host
+from semcast.live.host.waker import Waker
+from semcast.live.meeting.session import Session
+from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember
 from semcast.testing.network import START_NS, FakeNetwork, FakeTransport
 from semcast.wire.keys import group_id

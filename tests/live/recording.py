@@ -11,11 +11,11 @@ from typing import Any
 from tests.live.fake_world import SECRET, World
 
 from semcast.ids import Source
-from semcast.live import control
-from semcast.live.address import Address
-from semcast.live.control import Answer, Responder, _Hearing
-from semcast.live.door import NOTHING
-from semcast.live.roster import member_id
+from semcast.live.meeting import control
+from semcast.live.meeting.control import Answer, Responder, _Hearing
+from semcast.live.meeting.door import NOTHING
+from semcast.live.meeting.roster import member_id
+from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.measures import Tree

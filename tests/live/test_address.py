@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semcast.errors import TransportError
 from semcast.ids import ID_MAX
-from semcast.live.address import (
+from semcast.live.sockets.address import (
     address_of,
     family_of,
     group_host,

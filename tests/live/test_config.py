@@ -18,7 +18,7 @@ from semcast.live.config import (
     configure,
     from_environment,
 )
-from semcast.live.joining import resolve, transport_settings
+from semcast.live.meeting.joining import resolve, transport_settings
 from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.wire.keys import Keyring, Unsealed
 

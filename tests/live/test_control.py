@@ -15,14 +15,14 @@ from tests.live.test_metrics import free_port
 
 from semcast.errors import ConfigError, NoAnswerError, RemoteProtocolError
 from semcast.ids import Source
-from semcast.live import control
-from semcast.live.address import Address
-from semcast.live.askers import ASKERS, asker_ids
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
-from semcast.live.control import Answers, Asker, Responder, _Hearing
-from semcast.live.door import NOTHING, Came
-from semcast.live.session import Session
+from semcast.live.meeting import control
+from semcast.live.meeting.askers import ASKERS, asker_ids
+from semcast.live.meeting.control import Answers, Asker, Responder, _Hearing
+from semcast.live.meeting.door import NOTHING, Came
+from semcast.live.meeting.session import Session
+from semcast.live.sockets.address import Address
 
 NAMES = ["a", "b", "c"]
 HERE = ("127.0.0.1", 1)
@@ -285,7 +285,7 @@ def test_no_more_answers_a_second_than_the_bound(
 ) -> None:
     session, responder = overheard(group)
     monkeypatch.setattr(responder, "_second", 5)
-    monkeypatch.setattr("semcast.live.control.time", SimpleNamespace(monotonic=lambda: 5.5))
+    monkeypatch.setattr("semcast.live.meeting.control.time", SimpleNamespace(monotonic=lambda: 5.5))
     asked = ask(session, responder, {"what": "keys", "id": "x"})
     for _ in range(2 * control.ANSWERS_PER_S_MAX):
         responder.on_ask(asked, came())

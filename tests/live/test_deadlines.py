@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from semcast.live.clock import FOREVER
-from semcast.live.deadlines import Deadlines, Due
+from semcast.live.host.clock import FOREVER
+from semcast.live.host.deadlines import Deadlines, Due
 
 
 @pytest.mark.parametrize("seed", range(20))

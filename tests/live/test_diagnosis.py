@@ -6,11 +6,11 @@ import pytest
 from tests.live.namespace import LOSES_EVERYTHING, own_loopback
 
 from semcast.errors import TransportError
-from semcast.live import diagnosis, machine_facts
-from semcast.live.diagnosis import FAIL, OK, WARN, Check, choose_interface, diagnose
-from semcast.live.interfaces import Interface, find_interface
-from semcast.live.machine_facts import WallClock, rules_against_udp
-from semcast.live.probe import Found
+from semcast.live.insight import diagnosis, machine_facts
+from semcast.live.insight.diagnosis import FAIL, OK, WARN, Check, choose_interface, diagnose
+from semcast.live.insight.machine_facts import WallClock, rules_against_udp
+from semcast.live.sockets.interfaces import Interface, find_interface
+from semcast.live.sockets.probe import Found
 
 ARRIVES = Found(True, "unicast comes back")
 LOST = Found(False, "unicast does not come back")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, Source
-from semcast.live import door as doors
-from semcast.live.door import NOTHING, Came, Door, later_life, new_life
+from semcast.live.meeting import door as doors
+from semcast.live.meeting.door import NOTHING, Came, Door, later_life, new_life
 
 ANN, BOB = ("10.0.0.1", 7400), ("10.0.0.2", 7400)
 KEY, OTHER_KEY = bytes(32), bytes(31) + b"x"

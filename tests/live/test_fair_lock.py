@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.live.groups import wait_until
 
-from semcast.live.fair_lock import FairLock
+from semcast.live.host.fair_lock import FairLock
 
 DEADLINE_S = 30.0
 

@@ -26,8 +26,9 @@ from tests.live.material import Way
 
 import semcast.blocking
 from semcast.errors import GroupClosedError
-from semcast.live import hosting
 from semcast.live.config import configure
+from semcast.live.host import hosting
+from semcast.live.meeting import joining
 
 GROUPS = 50
 KINDS = ["multicast", "unicast"]
@@ -254,7 +255,7 @@ def child_joins(parents: list[Group], link: socket.socket) -> None:
         os._exit(1)
     alone = common("c") | way_settings(Way("unicast", ipv6=False)) | {"name": "c"}
     with semcast.blocking.Group(configure(alone | {"group": new_group()})) as own:
-        semcast.live.joining.wait_complete(own._engine)
+        joining.wait_complete(own._engine)
         own.send(b"of the child")
         if own.receive(DEADLINE_S).payload != b"of the child" or engine_threads() != 1:
             os._exit(2)

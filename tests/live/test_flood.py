@@ -8,9 +8,9 @@ from bench.flood import KINDS, forger
 from tests.live.fake_world import World, payloads
 
 from semcast.ids import Source
-from semcast.live.askers import asker_id
-from semcast.live.joining import incomplete
-from semcast.live.notes import CHECK_NS
+from semcast.live.meeting.askers import asker_id
+from semcast.live.meeting.joining import incomplete
+from semcast.live.meeting.notes import CHECK_NS
 from semcast.testing import FakeMember
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.newcomers import EXPECTED_BURST, EXPECTED_PER_S, OTHERS_BURST, OTHERS_PER_S

@@ -27,7 +27,7 @@ from tests.live.notes import (
 )
 
 from semcast.ids import ID_MAX, Source
-from semcast.live.roster import member_id
+from semcast.live.meeting.roster import member_id
 
 B = Source(member_id("b"), 1)
 DRAWS = st.randoms(use_true_random=False)

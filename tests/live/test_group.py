@@ -20,8 +20,8 @@ from tests.live.material import Way
 
 import semcast.blocking
 from semcast.errors import GroupClosedError, MessageTooLargeError, WindowFullError
-from semcast.live import joining
 from semcast.live.config import configure
+from semcast.live.meeting import joining
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 

@@ -22,11 +22,11 @@ from tests.live.material import Way
 import semcast
 import semcast.blocking
 from semcast.errors import TransportError
-from semcast.live import joining
-from semcast.live.address import Address
 from semcast.live.config import GroupConfig, configure
-from semcast.live.engine import Engine
 from semcast.live.group import BaseGroup
+from semcast.live.host.engine import Engine
+from semcast.live.meeting import joining
+from semcast.live.sockets.address import Address
 
 WAY = Way("unicast", ipv6=False)
 PATIENCE_S = 10.0

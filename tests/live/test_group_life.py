@@ -23,7 +23,7 @@ from tests.live.material import Way
 
 import semcast.blocking
 from semcast.errors import ConfigError, GroupClosedError
-from semcast.live.health import Event, MemberView
+from semcast.live.meeting.health import Event, MemberView
 
 
 def numbered(count: int, prefix: bytes = b"") -> list[bytes]:

@@ -7,7 +7,7 @@ import pytest
 from tests.live.fake_world import World
 
 from semcast.errors import WindowFullError
-from semcast.live.health import Event, Health
+from semcast.live.meeting.health import Event, Health
 from semcast.protocol.figures import WINDOW_NS
 from semcast.testing import FakeMember
 

@@ -12,9 +12,9 @@ from tests.live.groups import wait_until
 from tests.live.pair import MANY, MS, Pair, Script
 
 from semcast.errors import GroupClosedError
-from semcast.live.followers import KEPT_NS
-from semcast.live.host import Host
-from semcast.live.notes import HELLO_NS
+from semcast.live.host.followers import KEPT_NS
+from semcast.live.host.host import Host
+from semcast.live.meeting.notes import HELLO_NS
 
 DEADLINE_S = 30.0
 

@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.live.logs import JsonFormatter
+from semcast.live.insight.logs import JsonFormatter
 
 
 def record(text: str, **extra: object) -> logging.LogRecord:

@@ -16,9 +16,9 @@ from tests.live.processes import SECRET, new_group
 
 import semcast.blocking
 from semcast.errors import ConfigError, TransportError
-from semcast.live import metrics, metrics_server
-from semcast.live.metrics import METRICS, Histogram, Metric, Samples, in_units, named
-from semcast.live.metrics_server import MemberCollector, MetricsServer
+from semcast.live.insight import metrics, metrics_server
+from semcast.live.insight.metrics import METRICS, Histogram, Metric, Samples, in_units, named
+from semcast.live.insight.metrics_server import MemberCollector, MetricsServer
 
 NAMES = ["a", "b"]
 # A line of the text format, version 0.0.4.
@@ -198,7 +198,7 @@ def test_a_taken_port_is_one_line_and_nothing_is_left_running() -> None:
 
 
 def test_without_prometheus_client_a_port_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "semcast.live.metrics_server")
+    monkeypatch.delitem(sys.modules, "semcast.live.insight.metrics_server")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(ConfigError, match=r"pip install 'semcast\[metrics\]'") as refused:
         semcast.blocking.join(new_group(), secret=SECRET, size=2, interface="lo", metrics_port=1)

@@ -3,7 +3,7 @@
 import pytest
 from tests.live.fake_world import World
 
-from semcast.live.notes import NEWS_NS, SEEKING_NS
+from semcast.live.meeting.notes import NEWS_NS, SEEKING_NS
 from semcast.testing import FakeMember
 
 NAMES = "abcdefghijklmnopqrst"

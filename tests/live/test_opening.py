@@ -18,11 +18,11 @@ from tests.live.namespace import LOSES_EVERYTHING, own_loopback
 
 import semcast.blocking
 from semcast.errors import ConfigError, NoAnswerError, SemcastError, TransportError
-from semcast.live import sockbuf, transport
-from semcast.live.address import Address, SocketAddress
 from semcast.live.config import configure
-from semcast.live.control import Asker
-from semcast.live.probe import (
+from semcast.live.meeting.control import Asker
+from semcast.live.sockets import sockbuf, transport
+from semcast.live.sockets.address import Address, SocketAddress
+from semcast.live.sockets.probe import (
     PROBES,
     Found,
     _there_and_back,
@@ -31,8 +31,8 @@ from semcast.live.probe import (
     offload_works,
     unicast_comes_back,
 )
-from semcast.live.refusal import refused
-from semcast.live.transport import Transport, TransportSettings, open_transport
+from semcast.live.sockets.refusal import refused
+from semcast.live.sockets.transport import Transport, TransportSettings, open_transport
 
 NONCE = b"sixteen bytes ok"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.live.patience import BUSY_NS, LONG_NS, PAUSE_NS, USUAL_NS, Patience
+from semcast.live.host.patience import BUSY_NS, LONG_NS, PAUSE_NS, USUAL_NS, Patience
 
 MS = 1_000_000
 ROOM = 4 << 20

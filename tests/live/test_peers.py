@@ -12,7 +12,7 @@ from tests.live.processes import new_group
 
 import semcast.blocking
 from semcast.errors import ConfigError, TransportError
-from semcast.live.joining import resolve
+from semcast.live.meeting.joining import resolve
 
 HOSTS = {"a": "127.0.0.1", "b": "127.0.0.2", "c": "127.0.0.3"}
 Names = dict[str, list[str]]

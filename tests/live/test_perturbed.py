@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tests.live.fake_world import SECRET, World
 
 from semcast.errors import WindowFullError
-from semcast.live.address import Address
+from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember, FakeNetwork
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.ids import Source
-from semcast.live.portion import PORTION_MAX, QUICK_NS, Portion
+from semcast.live.host.portion import PORTION_MAX, QUICK_NS, Portion
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View

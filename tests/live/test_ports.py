@@ -8,10 +8,10 @@ from tests.live.groups import free_port
 from tests.live.material import collect
 
 from semcast.errors import TransportError
-from semcast.live.datagrams import Transport
-from semcast.live.ports import Ports
-from semcast.live.settings import TransportSettings
-from semcast.live.transport import open_transport
+from semcast.live.sockets.datagrams import Transport
+from semcast.live.sockets.options import TransportSettings
+from semcast.live.sockets.ports import Ports
+from semcast.live.sockets.transport import open_transport
 
 HERE = "127.0.0.1"
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tests.live.namespace import Lan, lan
 
-from semcast.live.diagnosis import OK, WARN, check_reach
-from semcast.live.interfaces import Interface, find_interface
-from semcast.live.reach import Answerer, ask
-from semcast.live.settings import TransportSettings
+from semcast.live.insight.diagnosis import OK, WARN, check_reach
+from semcast.live.insight.reach import Answerer, ask
+from semcast.live.sockets.interfaces import Interface, find_interface
+from semcast.live.sockets.options import TransportSettings
 from semcast.wire.keys import group_id
 
 ANSWERS_S = 20.0

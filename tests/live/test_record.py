@@ -12,10 +12,10 @@ from semcast.errors import InputError
 from semcast.ids import Source
 from semcast.journal import read_journal, runs_in
 from semcast.journal.stream import StreamWriter
-from semcast.live import record
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
-from semcast.live.record import QueueObserver, Recorder
+from semcast.live.insight import record
+from semcast.live.insight.record import QueueObserver, Recorder
 from semcast.wire.message import Message
 
 pytest.importorskip("pyarrow")

@@ -24,8 +24,8 @@ from tests.live.recording import (
 )
 
 from semcast.errors import WindowFullError
-from semcast.live import joining
-from semcast.live.roster import member_id
+from semcast.live.meeting import joining
+from semcast.live.meeting.roster import member_id
 from semcast.testing import FakeMember
 from semcast.wire.keys import Keyring
 

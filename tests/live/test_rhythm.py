@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.live.clock import FOREVER
-from semcast.live.rhythm import PERIOD_NS_MAX, Rhythm
+from semcast.live.host.clock import FOREVER
+from semcast.live.host.rhythm import PERIOD_NS_MAX, Rhythm
 
 WITHIN_NS = 100_000
 MS = 1_000_000

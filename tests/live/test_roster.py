@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import ID_MAX
-from semcast.live.roster import Roster, member_id
+from semcast.live.meeting.roster import Roster, member_id
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.limits import Limits
 
@@ -375,6 +375,6 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
 
 
 def test_two_names_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semcast.live.roster.member_id", lambda _: 7)
+    monkeypatch.setattr("semcast.live.meeting.roster.member_id", lambda _: 7)
     with pytest.raises(ConfigError, match="same id"):
         Roster("ann", 1, ("ann", "bob"), 0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.live.material import FULL, Way, collect, narrow, payloads, quiet
 from tests.live.namespace import own_loopback
 
-from semcast.live.address import Address, socket_address
-from semcast.live.datagrams import Target, Transport
-from semcast.live.multicast import MulticastTransport
-from semcast.live.offload import (
+from semcast.live.sockets.address import Address, socket_address
+from semcast.live.sockets.datagrams import Target, Transport
+from semcast.live.sockets.multicast import MulticastTransport
+from semcast.live.sockets.offload import (
     BATCH_BYTES_MAX,
     SEGMENTS_MAX,
     SOL_UDP,
@@ -22,8 +22,8 @@ from semcast.live.offload import (
     run_length,
     split,
 )
-from semcast.live.opening import Sockets
-from semcast.live.transport import TransportSettings, open_transport
+from semcast.live.sockets.opening import Sockets
+from semcast.live.sockets.transport import TransportSettings, open_transport
 
 HERE: Address = ("127.0.0.1", 9)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.live.fake_world import OTHER_SECRET, SECRET, World, payloads
 
 from semcast.ids import ID_MAX, Source
-from semcast.live.address import Address
-from semcast.live.roster import member_id
-from semcast.live.transport import TransportSettings, open_transport
+from semcast.live.meeting.roster import member_id
+from semcast.live.sockets.address import Address
+from semcast.live.sockets.transport import TransportSettings, open_transport
 from semcast.testing import FakeMember
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.note import encode_note

@@ -17,7 +17,7 @@ from tests.live.namespace import lan
 from tests.live.test_namespaces import Hosts
 
 from semcast.journal import Journal
-from semcast.live.roster import member_id
+from semcast.live.meeting.roster import member_id
 from semcast.settings.table import STABILITY_PROTOCOLS
 
 pytest.importorskip("pyarrow")

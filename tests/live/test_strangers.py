@@ -15,8 +15,8 @@ from tests.live.material import Way
 
 import semcast.blocking
 from semcast.errors import GroupClosedError
-from semcast.live import joining
 from semcast.live.config import changed
+from semcast.live.meeting import joining
 
 OTHER = "another secret of tests........."
 Members = list[semcast.blocking.Group]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from semcast.live import telemetry
+from semcast.live.insight import telemetry
 
 
 class Member:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.live.company import joined
 
-from semcast.live import metrics, telemetry
+from semcast.live.insight import metrics, telemetry
 
 sdk = pytest.importorskip("opentelemetry.sdk.metrics", reason="opentelemetry-sdk is not installed")
 

@@ -21,8 +21,8 @@ from tests.live.material import Way
 import semcast
 import semcast.blocking
 from semcast.live.group import BaseGroup
-from semcast.live.health import EVENTS_MAX, Event
-from semcast.live.telling import Listener
+from semcast.live.insight.telling import Listener
+from semcast.live.meeting.health import EVENTS_MAX, Event
 
 WAY = Way("unicast", ipv6=False)
 ALONE = common("a") | way_settings(WAY)

@@ -16,8 +16,8 @@ from tests.live.material import (
     wait_ready,
 )
 
-from semcast.live.offload import UDP_GRO
-from semcast.live.transport import Transport
+from semcast.live.sockets.offload import UDP_GRO
+from semcast.live.sockets.transport import Transport
 
 ICMP_ERRORS = {False: (socket.IPPROTO_IP, 11), True: (socket.IPPROTO_IPV6, 25)}  # …_RECVERR
 PAYLOAD_BYTES_MAX = {False: 65_507, True: 65_527}

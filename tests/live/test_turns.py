@@ -9,8 +9,8 @@ from tests.live.fake_world import World, payloads
 from tests.live.pair import MANY, Pair
 
 from semcast.errors import GroupClosedError
-from semcast.live.attendance import CALM_NS, SOON_NS
-from semcast.live.patience import LONG_NS, PAUSE_NS
+from semcast.live.host.attendance import CALM_NS, SOON_NS
+from semcast.live.host.patience import LONG_NS, PAUSE_NS
 from semcast.wire.message import Message
 
 TRIES = 300

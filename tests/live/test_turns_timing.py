@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from tests.live.pair import LOOK_NS, MS, Pair, Script
 
-from semcast.live.attendance import LATE_NS
-from semcast.live.patience import PAUSE_NS
+from semcast.live.host.attendance import LATE_NS
+from semcast.live.host.patience import PAUSE_NS
 
 DEADLINE_S = 30.0
 REGULAR_NS = 30 * MS

@@ -12,10 +12,10 @@ import pytest
 from tests.live.recording import Seen, Watched, by_kind, frame_kinds, note_kinds, traffic
 
 from semcast.ids import ID_MAX, Source
-from semcast.live import control
-from semcast.live.address import Address
-from semcast.live.door import NOTHING
-from semcast.live.roster import member_id
+from semcast.live.meeting import control
+from semcast.live.meeting.door import NOTHING
+from semcast.live.meeting.roster import member_id
+from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember
 from semcast.wire.header import CHECK_BYTES, HEADER_BYTES
 from semcast.wire.keys import UNSEALED, group_id

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from semcast.live.waker import Waker
+from semcast.live.host.waker import Waker
 
 
 def readable(waker: Waker) -> bool:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.live.clock import FOREVER, Clock
-from semcast.live.watch import ALONE_NS, Watch
+from semcast.live.host.clock import FOREVER, Clock
+from semcast.live.host.watch import ALONE_NS, Watch
 
 SHORT_NS = 100_000
 LOOK_NS = 1_000

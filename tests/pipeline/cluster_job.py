@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from semcast.pipeline.progress import run_job
-from semcast.pipeline.session import close_session, open_session
-from semcast.pipeline.settings import parse_conf
+from semcast.pipeline.spark.conf import parse_conf
+from semcast.pipeline.spark.progress import run_job
+from semcast.pipeline.spark.session import close_session, open_session
 
 SCHEMA = "id long, bitmap long, semcast string, ids string, sealing string"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ and what they are sent is put below FOLDER.
 import os
 import sys
 
-from semcast.pipeline import connect
-from semcast.pipeline.launch import java_options, start
-from semcast.pipeline.settings import session_settings
+from semcast.pipeline.spark import connect
+from semcast.pipeline.spark.conf import session_settings
+from semcast.pipeline.spark.launch import java_options, start
 
 
 def main(python: str, folder: str) -> None:

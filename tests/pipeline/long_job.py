@@ -15,7 +15,7 @@ from pyspark import SparkContext
 
 from semcast.cli._errors import exit_code_of
 from semcast.cli._spark import spark_session
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 TASK_S_MAX: Final = 600.0
 

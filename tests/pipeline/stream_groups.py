@@ -17,8 +17,8 @@ from tests.live.groups import ROOT, address_of, common, new_group
 
 import semcast.blocking
 from semcast.errors import GroupClosedError
-from semcast.live import joining
 from semcast.live.config import configure
+from semcast.live.meeting import joining
 from semcast.pipeline.stream.segment import ROWS, arrow_schema, frames
 from semcast.wire.message import Message
 

@@ -6,7 +6,7 @@ Run as `python -m tests.pipeline.stream_query`, with what to do as JSON.
 import json
 import sys
 
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 from semcast.pipeline.stream import register
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from semcast.pipeline.session import open_session
+from semcast.pipeline.spark.session import open_session
 from semcast.pipeline.sweep.cells import cells_of
 from semcast.pipeline.sweep.grid import points_of
 from semcast.pipeline.sweep.run import Folder, run_sweep

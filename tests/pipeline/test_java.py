@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from semcast.errors import PipelineError
-from semcast.pipeline.java import require_java
+from semcast.pipeline.spark.java import require_java
 
 PACKAGE = "apt-get install openjdk-17-jre-headless"
 

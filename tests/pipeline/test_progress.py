@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from semcast.errors import InputError, PipelineError
-from semcast.pipeline import progress
-from semcast.pipeline.counting import Counts, job_watch
-from semcast.pipeline.failures import cause
-from semcast.pipeline.progress import run_job, words
+from semcast.pipeline.spark import progress
+from semcast.pipeline.spark.counting import Counts, job_watch
+from semcast.pipeline.spark.failures import cause
+from semcast.pipeline.spark.progress import run_job, words
 
 _TASK_S_MAX = 120.0
 

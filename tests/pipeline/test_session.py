@@ -10,9 +10,9 @@ from tests.pipeline.processes import ROOT, run_python, run_until_interrupted, wi
 
 from semcast.cli._spark import spark_session
 from semcast.errors import ConfigError, PipelineError
-from semcast.pipeline.launch import require_answer
-from semcast.pipeline.session import open_session, where
-from semcast.pipeline.settings import DEFAULTS
+from semcast.pipeline.spark.conf import DEFAULTS
+from semcast.pipeline.spark.launch import require_answer
+from semcast.pipeline.spark.session import open_session, where
 
 _LINE = re.compile(r"semcast: Spark 4\.3\.0 on local\[2\], 2 cores, 1 GB\n")
 

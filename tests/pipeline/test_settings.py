@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from semcast.errors import ConfigError
-from semcast.pipeline.settings import (
+from semcast.pipeline.spark.conf import (
     DEFAULTS,
     check_master,
     driver_memory_gb,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import semcast
 import semcast.ids
-from semcast.pipeline.ship import SPARE, Shipment, add_to_settings, pack
+from semcast.pipeline.spark.ship import SPARE, Shipment, add_to_settings, pack
 
 
 def _unpacked(shipment: Shipment, beside: Path) -> None:

@@ -74,7 +74,9 @@ def test_a_folder_that_is_not_there_is_refused_before_spark_is_started(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("semcast.pipeline.session.open_session", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(
+        "semcast.pipeline.spark.session.open_session", lambda *_: pytest.fail("started")
+    )
     assert main([command, str(tmp_path / "nowhere")]) == 2
     assert "there is no such folder" in capsys.readouterr().err.splitlines()[-1]
 

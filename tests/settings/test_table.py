@@ -14,7 +14,7 @@ from semcast.cli import main
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Settings
 from semcast.live.config import configure, from_environment
-from semcast.live.settings import TransportSettings
+from semcast.live.sockets.options import TransportSettings
 from semcast.protocol.config import MemberConfig
 from semcast.settings import SETTINGS, Place, Setting, at, for_member, named, table
 from semcast.settings.setting import NAMES, Default, SecretOrNone, Tree

@@ -8,7 +8,7 @@ from tests.sim.flood import Flood
 
 from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.live.config import configure
-from semcast.live.session import Session
+from semcast.live.meeting.session import Session
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.sim.automaton import MULTICAST, RECEIVE, REMOVE, TICK, Automaton, Datagrams

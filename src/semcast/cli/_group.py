@@ -27,7 +27,7 @@ from semcast.settings.setting import NAMES, split
 if TYPE_CHECKING:
     from semcast.live.blocking import Group
     from semcast.live.config import GroupConfig
-    from semcast.live.control import Asker
+    from semcast.live.meeting.control import Asker
 
 log: Final = logging.getLogger("semcast")
 
@@ -140,7 +140,7 @@ class Target:
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
         """For questions; whoever asks is no member."""
-        from semcast.live.control import Asker
+        from semcast.live.meeting.control import Asker
 
         return Asker(self.config(members=(), size=1), others)
 
@@ -241,7 +241,7 @@ def _terminated_cleanly() -> Iterator[None]:
 @contextmanager
 def _logging(log_format: str) -> Iterator[None]:
     """What the library has to say, on stderr."""
-    from semcast.live.logs import JsonFormatter
+    from semcast.live.insight.logs import JsonFormatter
 
     if log_format not in ("text", "json"):
         raise ConfigError(f"--log-format {log_format!r}; choose text or json")

@@ -31,7 +31,7 @@ ConfOption = Annotated[
 
 def require_spark() -> None:
     """PipelineError if pyspark is not installed: before whatever imports it."""
-    import semcast.pipeline.session  # noqa: F401
+    import semcast.pipeline.spark.session  # noqa: F401
 
 
 @contextmanager
@@ -42,12 +42,12 @@ def spark_session(
 
     One that runs in this process already (a notebook's, a test's) is used and left alone.
     """
-    from semcast.pipeline.settings import check_master, parse_conf
+    from semcast.pipeline.spark.conf import check_master, parse_conf
 
     wishes = parse_conf(conf or ())  # before the seconds that the imports and the start take
     if master is not None:
         check_master(master)
-    from semcast.pipeline.session import close_session, open_session, running_session, where
+    from semcast.pipeline.spark.session import close_session, open_session, running_session, where
 
     ours = running_session() is None
     spark = open_session(command, master, wishes)

@@ -113,7 +113,7 @@ def _names(show: str, known: Mapping[str, object]) -> list[str]:
 def _rows(spark: "SparkSession", analysis: "Analysis", name: str, out: Path | None) -> list[Row]:
     """The rows of a table in order; with `out`, what was written there."""
     from semcast.errors import ConfigError
-    from semcast.pipeline.progress import run_job
+    from semcast.pipeline.spark.progress import run_job
 
     def fetch() -> list[Row]:
         table = analysis.table(name)

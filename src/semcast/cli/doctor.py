@@ -8,8 +8,8 @@ import typer
 from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
-    from semcast.live.diagnosis import Check
-    from semcast.live.interfaces import Interface
+    from semcast.live.insight.diagnosis import Check
+    from semcast.live.sockets.interfaces import Interface
 
 FAILED: Final = 1
 
@@ -44,8 +44,8 @@ def doctor(
       semcast doctor --interface lo --group quotes --json
       semcast doctor --answer --seconds 600
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.live.address import group_host, group_port
-    from semcast.live.diagnosis import FAIL, WARN, choose_interface, diagnose
+    from semcast.live.insight.diagnosis import FAIL, WARN, choose_interface, diagnose
+    from semcast.live.sockets.address import group_host, group_port
     from semcast.wire.keys import group_id
 
     number = group_id(group) if group else 0
@@ -79,8 +79,8 @@ def doctor(
 def _answer(interface: "Interface", number: int, seconds: float, as_json: bool) -> int:
     from contextlib import suppress
 
-    from semcast.live.reach import Answerer
-    from semcast.live.settings import TransportSettings
+    from semcast.live.insight.reach import Answerer
+    from semcast.live.sockets.options import TransportSettings
 
     ipv6 = ":" in interface.host
     there = TransportSettings(interface=interface.name, group_id=number, ipv6=ipv6)

@@ -135,7 +135,7 @@ class _Found:
 
 
 def _run(spark: "SparkSession", plan: _Sweep, journals: bool) -> _Found:
-    from semcast.pipeline.progress import run_job
+    from semcast.pipeline.spark.progress import run_job
     from semcast.pipeline.sweep.run import Folder, results_of
     from semcast.pipeline.sweep.simulate import OK
     from semcast.pipeline.sweep.stages import summarized

@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from semcast.errors import GroupClosedError, WindowFullError
-from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.engine import Engine
 from semcast.live.group import BaseGroup, as_batch, as_config
-from semcast.live.health import Event
+from semcast.live.host.engine import Engine
+from semcast.live.meeting import joining
+from semcast.live.meeting.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 

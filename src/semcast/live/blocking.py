@@ -16,11 +16,11 @@ from typing import Unpack
 from mypy_extensions import mypyc_attr
 
 from semcast.errors import GroupClosedError
-from semcast.live import joining
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_batch, as_config
-from semcast.live.health import Event
+from semcast.live.meeting import joining
+from semcast.live.meeting.health import Event
 from semcast.obsolescence.tagger import Replaces
 from semcast.wire.message import Message
 

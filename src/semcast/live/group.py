@@ -14,10 +14,10 @@ from mypy_extensions import mypyc_attr
 from semcast.errors import ConfigError, LocalProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
-from semcast.live.engine import Engine
-from semcast.live.health import Event, MemberView
+from semcast.live.host.engine import Engine
 from semcast.live.inside import Inside
-from semcast.live.telling import Listener, Teller
+from semcast.live.insight.telling import Listener, Teller
+from semcast.live.meeting.health import Event, MemberView
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
 from semcast.wire.keys import KeyInfo, Keyring

@@ -12,19 +12,20 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from semcast.ids import Source
-from semcast.live import joining, telemetry
 from semcast.live.config import GroupConfig
-from semcast.live.control import Responder
-from semcast.live.engine import Engine
-from semcast.live.health import PERIOD_NS as HEALTH_PERIOD_NS
-from semcast.live.health import Health
-from semcast.live.metrics import Samples
-from semcast.live.record import Recorder
-from semcast.live.telling import Teller
+from semcast.live.host.engine import Engine
+from semcast.live.insight import telemetry
+from semcast.live.insight.metrics import Samples
+from semcast.live.insight.record import Recorder
+from semcast.live.insight.telling import Teller
+from semcast.live.meeting import joining
+from semcast.live.meeting.control import Responder
+from semcast.live.meeting.health import PERIOD_NS as HEALTH_PERIOD_NS
+from semcast.live.meeting.health import Health
 from semcast.protocol.observer import Observer
 
 if TYPE_CHECKING:
-    from semcast.live.metrics_server import MetricsServer
+    from semcast.live.insight.metrics_server import MetricsServer
 
 # How long whoever happens to forget a group waits for its end.
 FORGET_S: Final = 1.0
@@ -73,7 +74,7 @@ class Inside:
         if config.metrics_port == 0:
             return None
         # Most members serve nothing, and need neither HTTP nor `prometheus_client`.
-        from semcast.live.metrics_server import MemberCollector, MetricsServer
+        from semcast.live.insight.metrics_server import MemberCollector, MetricsServer
 
         return MetricsServer(config.metrics_host, config.metrics_port, MemberCollector(self))
 

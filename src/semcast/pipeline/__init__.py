@@ -3,7 +3,7 @@
 Stages are functions from `DataFrame` to `DataFrame` with declared schemas, one small file each; the
 command line composes them, and so can a notebook:
 
-    from semcast.pipeline.session import open_session
+    from semcast.pipeline.spark.session import open_session
     spark = open_session("my notebook", master="local[4]")
 
 No pyspark is imported here, so that what needs none of it starts without.

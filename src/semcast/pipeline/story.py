@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from semcast.pipeline.analyse.questions import Analysis
 from semcast.pipeline.journals import Journals, read_journals
 from semcast.pipeline.profile.run import profile_trace
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.verify import RunVerdict, verify
 
 STAGES: Final = (

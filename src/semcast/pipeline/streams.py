@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from semcast.errors import InputError
 from semcast.journal.schema import NEVER_NULL
 from semcast.journal.stream import finished, require_stream
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 FOLDER: Final = ".ingested"
 # What became of a stream: where it is now, and what is wrong with it.

@@ -19,11 +19,11 @@ from typing import Final, Unpack
 
 from semcast.errors import WindowFullError
 from semcast.ids import Source
-from semcast.live.address import Address
 from semcast.live.arguments import Settings
 from semcast.live.config import configure
-from semcast.live.datagrams import Transport
-from semcast.live.session import Session
+from semcast.live.meeting.session import Session
+from semcast.live.sockets.address import Address
+from semcast.live.sockets.datagrams import Transport
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message

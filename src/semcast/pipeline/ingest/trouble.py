@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from pyspark.sql import SparkSession
 
 from semcast.errors import InputError, PipelineError
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 T = TypeVar("T")
 _GZIP: Final = re.compile(r"EOFException|ZipException|gzip|inflate", re.IGNORECASE)

@@ -31,7 +31,7 @@ from semcast.pipeline.profile.kernel import Question
 from semcast.pipeline.profile.run import profile_rows
 from semcast.pipeline.profile.source import open_stream
 from semcast.pipeline.profile.summary import TrafficProfile
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 # Between a sender's name and a key: ASCII's unit separator, which neither has.
 _UNIT: Final = chr(31)

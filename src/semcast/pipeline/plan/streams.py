@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
 from semcast.errors import InputError
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 # Of a drawn stream, about; and the longest trace that is replayed whole.
 DRAWN_MESSAGES: Final = 100_000

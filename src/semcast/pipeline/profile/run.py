@@ -25,7 +25,7 @@ from semcast.pipeline.profile.kernel import Question
 from semcast.pipeline.profile.partials import partials
 from semcast.pipeline.profile.source import open_stream
 from semcast.pipeline.profile.summary import Counted, Histogram, Span, TrafficProfile
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 
 
 def profile_rows(

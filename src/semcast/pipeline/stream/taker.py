@@ -11,9 +11,9 @@ import time
 from typing import Final
 
 from semcast.errors import GroupClosedError
-from semcast.live import joining
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
+from semcast.live.meeting import joining
 from semcast.pipeline.stream.spool import Spool
 
 MESSAGES_MAX: Final = 1024

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
 from semcast.errors import InputError
 from semcast.journal import runs_in
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.sweep.cells import Cell
 from semcast.pipeline.sweep.simulate import ERROR
 from semcast.pipeline.sweep.stages import RESULTS, settled, simulated

@@ -21,7 +21,7 @@ from semcast.check.violation import MessageId, Violation
 from semcast.errors import ConfigError
 from semcast.journal import Header
 from semcast.pipeline.journals import Journals
-from semcast.pipeline.progress import run_job
+from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.verify import (
     accounting,
     agreement,

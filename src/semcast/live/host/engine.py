@@ -1,0 +1,278 @@
+"""The engine of a group: sending and receiving, from any thread, with and without waiting.
+
+All state is behind the host's lock. What a member needs to be kept going, and who does it, is the
+host's affair; what it keeps of this group is the seat.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
+from semcast.live.host import hosting
+from semcast.live.host.attendance import ATTEND_NS
+from semcast.live.host.host import Host
+from semcast.live.host.portion import Portion
+from semcast.live.host.seat import Seat
+from semcast.live.meeting.session import Session
+from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.machine import Machine
+from semcast.wire.message import Message
+
+# How long an application that has many messages waiting leaves more of them in the sockets.
+ATTEND_MANY_NS: Final = 5_000_000
+
+
+class Engine:
+    """Runs one session; its methods may be called from any thread."""
+
+    def __init__(self, session: Session, host: Host | None = None) -> None:
+        """A host is one that was claimed for this; without one, the engine has its own."""
+        if host is None:
+            host = Host()
+            host.claims = 1
+        self.session: Final = session
+        self.host: Final = host
+        self.clock: Final = host.clock
+        self.lock: Final = host.lock
+        self.seat: Final = Seat(session, host.clock)
+        # How many messages applications took, but for those that `_portion` counts.
+        self._delivered: i64 = 0
+        self._portion: Final = Portion()
+        self._many: Final[i64] = session.config.delivery_messages // 2
+        # How large the message is that waits for room.
+        self._next_bytes: i64 = 0
+        with self.lock:
+            host.add(self.seat)
+
+    @property
+    def delivered(self) -> int:
+        """How many messages applications took."""
+        return self._delivered + self._portion.taken
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was stopped."""
+        return self.seat.closing
+
+    def start(self) -> None:
+        """Begin; from now on the member takes care of itself."""
+        self.host.start()
+
+    def stop(self) -> None:
+        """Leave the group. What is not sent by now never will be. The last group of a host ends
+        its thread.
+        """
+        with self.lock:
+            if self.seat.closing:
+                return
+            self.seat.closing = True
+        try:
+            self.host.leave(self.seat)
+        finally:
+            hosting.release(self.host)
+
+    def notify(self, on_ready: Callable[[], None]) -> None:
+        """The application waits without a thread, and is called; see `Seat.on_ready`."""
+        with self.lock:
+            self.host.notify(self.seat, on_ready)
+
+    def wait_for(self, ready: Callable[[], bool], timeout: float | None) -> bool:
+        """Until `ready`, which is called with the lock held; False if it is not so in time."""
+        with self.lock:
+            return self.host.wait(self.seat, ready, self.clock.until_ns(timeout))
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def try_send(self, payload: bytes, replaces: Replaces) -> Message:
+        """Send, or WindowFullError."""
+        self.lock.acquire()
+        try:
+            return self._send(payload, replaces)
+        except WindowFullError:
+            self.host.flush(self.seat, self.clock.now_ns())
+            raise
+        finally:
+            self.lock.release()
+
+    def send(self, payload: bytes, replaces: Replaces, timeout: float | None) -> Message:
+        """Send as soon as there is room; TimeoutError if there is none in time."""
+        self.lock.acquire()
+        try:
+            until_ns: i64 = 0
+            while True:
+                try:
+                    return self._send(payload, replaces)
+                except WindowFullError:
+                    self._next_bytes = len(payload)
+                    until_ns = until_ns or self.clock.until_ns(timeout)
+                    if not self.host.wait(self.seat, self._has_room, until_ns):
+                        raise TimeoutError(_no_room(self.session)) from None
+        finally:
+            self.lock.release()
+
+    def send_many(
+        self, payloads: list[bytes], replaces: list[Replaces] | None, timeout: float | None
+    ) -> int:
+        """Send all of these; says how many, which is fewer only if there is no room in time."""
+        sent: i64 = 0
+        count: i64 = len(payloads)
+        self.lock.acquire()
+        try:
+            until_ns = self.clock.until_ns(timeout)
+            while True:
+                sent += self._send_some(payloads, replaces, sent)
+                if sent == count:
+                    return sent
+                self._next_bytes = len(payloads[sent])
+                if not self.host.wait(self.seat, self._has_room, until_ns):
+                    return sent
+        finally:
+            self.lock.release()
+
+    def try_send_many(
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64
+    ) -> int:
+        """Send these from `start` on while there is room; says how many."""
+        self.lock.acquire()
+        try:
+            return self._send_some(payloads, replaces, start)
+        finally:
+            self.lock.release()
+
+    def _send(self, payload: bytes, replaces: Replaces) -> Message:
+        now_ns = self.clock.now_ns()
+        message = self._running().multicast(payload, replaces, now_ns)
+        self.host.accepted(self.seat, len(payload), now_ns)
+        return message
+
+    def _send_some(self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64) -> i64:
+        now_ns = self.clock.now_ns()
+        accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
+        if accepted > 0:
+            self.host.accepted(self.seat, accepted * len(payloads[start]), now_ns)
+        if start + accepted < len(payloads):
+            self.host.flush(self.seat, now_ns)
+        return accepted
+
+    def _has_room(self) -> bool:
+        member = self._running()
+        return member.can_multicast(self._next_bytes) and not self.session.congested
+
+    # -- receiving ---------------------------------------------------------------------------------
+
+    def try_receive(self) -> Message | None:
+        """The next message, if there is one."""
+        self.lock.acquire()
+        try:
+            message = self._receiving().take_one(self.clock.now_ns())
+            if message is not None:
+                self._delivered += 1
+            return message
+        finally:
+            self.lock.release()
+
+    def receive(self, timeout: float | None) -> Message:
+        """The next message; TimeoutError if there is none in time."""
+        message = self._portion.next()
+        if message is not None:
+            return message
+        self.lock.acquire()
+        try:
+            member = self._receiving()
+            now_ns = self.clock.now_ns()
+            self._attend(member, now_ns)
+            message = self._portion.take(member, now_ns)
+            if message is None:
+                until_ns = self.clock.until_ns(timeout)
+            while message is None:
+                if not self.host.wait(self.seat, self._has_messages, until_ns):
+                    raise TimeoutError("no message came in time")
+                message = self._portion.take(member, self.clock.now_ns())
+            return message
+        finally:
+            self.lock.release()
+
+    def try_receive_many(self, messages_max: i64) -> list[Message]:
+        """The messages that wait, at most so many."""
+        _check_many(messages_max)
+        self.lock.acquire()
+        try:
+            taken = self._receiving().take(messages_max, self.clock.now_ns())
+            self._delivered += len(taken)
+            return taken
+        finally:
+            self.lock.release()
+
+    def receive_many(self, messages_max: i64, timeout: float | None) -> list[Message]:
+        """At least one message and at most so many; TimeoutError if there is none in time."""
+        _check_many(messages_max)
+        self.lock.acquire()
+        try:
+            member = self._receiving()
+            now_ns = self.clock.now_ns()
+            self._attend(member, now_ns)
+            taken = self._portion.rest(messages_max)
+            if taken:
+                return taken
+            taken = member.take(messages_max, now_ns)
+            if not taken:
+                until_ns = self.clock.until_ns(timeout)
+            while not taken:
+                if not self.host.wait(self.seat, self._has_messages, until_ns):
+                    raise TimeoutError("no message came in time")
+                taken = member.take(messages_max, self.clock.now_ns())
+            self._delivered += len(taken)
+            return taken
+        finally:
+            self.lock.release()
+
+    def _attend(self, member: Machine, now_ns: i64) -> None:
+        """As long as many messages wait for the application, more of them are better off in the
+        sockets, from where they need to be moved only once.
+        """
+        many = i64(member.deliverable()) > self._many
+        self.host.attend(self.seat, now_ns, ATTEND_MANY_NS if many else ATTEND_NS)
+
+    def _has_messages(self) -> bool:
+        member = self.session.member
+        if member is not None and member.deliverable() > 0:
+            return True
+        self._running()
+        return False
+
+    # -- the member --------------------------------------------------------------------------------
+
+    def _receiving(self) -> Machine:
+        """The same as `_running`; but who was put out may first take what waits."""
+        session = self.session
+        member = session.member
+        if session.may_take and member is not None and self._waits(member):
+            return member
+        return self._running()
+
+    def _waits(self, member: Machine) -> bool:
+        return member.deliverable() > 0 or self._portion.waiting
+
+    def _running(self) -> Machine:
+        session = self.session
+        member = session.member
+        if member is None or session.ended is not None:
+            raise session.ended or GroupClosedError(
+                f"{session.config.name} is not in {session.config.group!r} yet: "
+                f"{session.roster.missing()}"
+            )
+        return member
+
+
+def _check_many(messages_max: i64) -> None:
+    if messages_max < 1:
+        raise LocalProtocolError(f"messages_max is {messages_max}; ask for at least one message")
+
+
+def _no_room(session: Session) -> str:
+    return (
+        f"no room to send in time: {session.config.window_messages} messages wait for slow "
+        "members and none is replaced"
+    )

@@ -1,0 +1,222 @@
+"""The host: one lock, one thread and one wait for all groups of a process. Seats go in; each is
+kept going.
+
+A *turn* is: read the sockets that are ready, do what is due, send what is to be sent. Any thread
+that holds the lock may take one: mostly the engine's own, so that an application that sleeps or
+computes does not stop its members from acknowledging, repairing and purging; but applications that
+are here take turns themselves (`attendance`). Meanwhile the engine's thread only looks in now and
+then.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.live.host.attendance import Attendance
+from semcast.live.host.patience import PAUSE_NS, USUAL_NS
+from semcast.live.host.seat import Seat
+from semcast.live.sockets.ports import Ports
+
+# An application that has waited for so long has nothing else to do.
+IDLE_NS: Final = 200_000_000
+
+
+@final
+class Host(Attendance):
+    """Keeps seats going. But for `start`, `leave` and `end`, callers hold the lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ports: Final = Ports()
+        # How many groups have a seat here, or are about to take one; see `hosting`.
+        self.claims = 0
+        # Whether it can look after nobody any more.
+        self.broken = False
+        # Those that were not left yet.
+        self._seats: Final[dict[Seat, None]] = {}
+        self._ending = False
+        self._started = False
+        self._own_thread: Final = threading.Thread(target=self._run, name="semcast", daemon=True)
+
+    # -- seats -------------------------------------------------------------------------------------
+
+    def add(self, seat: Seat) -> None:
+        """Look after this one, as soon as the thread is started."""
+        self._seats[seat] = None
+        self._turns.add(seat)
+        self._patience.fit(seat.session.transport.receive_buffer_bytes)
+        if self._looking_in or self._started:
+            self._waker.wake()  # it has to know when this one is due
+
+    def start(self) -> None:
+        """Begin; from now on members take care of themselves."""
+        with self.lock:
+            if self._started or self._ending:
+                return
+            self._started = True
+            self._own_thread.start()
+
+    def notify(self, seat: Seat, on_ready: Callable[[], None]) -> None:
+        """Its application waits without a thread, and is called instead; see `Seat.on_ready`."""
+        if seat.on_ready is None and not seat.closing:
+            self._unthreaded += 1
+        seat.on_ready = on_ready
+
+    def fail(self, seat: Seat, error: Exception) -> None:
+        """End this seat; the others go on."""
+        self._turns.fail(seat, error)
+        self._tell(seat)
+
+    def leave(self, seat: Seat) -> None:
+        """Leave the group, once. Threads that wait for it are told."""
+        with self.lock:
+            seat.closing = True
+            self._seats.pop(seat, None)
+            self._forget(seat)
+            try:
+                seat.session.leave(self.clock.now_ns())
+            finally:
+                # A leader that has just been told of these sockets finds nobody there.
+                self._turns.remove(seat)
+                if seat.on_ready is not None:
+                    self._unthreaded -= 1
+                    seat.wanted = True
+                self._tell(seat)
+                seat.session.close()
+
+    def leave_all(self) -> None:
+        """Leave all groups that were not left."""
+        for seat in list(self._seats):
+            self.leave(seat)
+
+    # -- the engine's own thread -------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                now_ns: i64 = self.clock.now_ns()
+                if self._leader is not None or self._is_near(now_ns):
+                    self._look_in(now_ns)
+                else:
+                    self._read(now_ns)
+        except Exception as error:
+            # A bug of ours, and of no one seat.
+            with self.lock:
+                self.broken = True
+                for seat in list(self._turns.seats):
+                    self.fail(seat, error)
+            raise
+
+    def _is_near(self, now_ns: i64) -> bool:
+        """Whether an application will read the sockets soon, and nobody needs it sooner."""
+        if self._unthreaded > 0 and not self._followers.place_is_kept(now_ns):
+            return False
+        return self._patience.away_ns(now_ns) < self._patience.ns
+
+    def _read(self, now_ns: i64) -> None:
+        """Wait for the sockets, as long as nobody else does."""
+        with self.lock:
+            if self._is_forsaken(now_ns) and self._relieve():
+                return
+            until_ns = self._turns.first_due_ns()
+            self._waker.sleeps_until_ns = until_ns
+        ready = self._inlets.wait(until_ns - now_ns)
+        self.lock.insist()
+        try:
+            if self._waker.fileno() in ready:
+                self._waker.clear()
+            if self._ending or (self._leader is not None and ready):
+                return
+            now_ns = self.clock.now_ns()
+            if not ready and self._turns.first_due_ns() > now_ns:
+                return  # it was put off
+            self._leader_waker.clear()
+            self._turns.read_in(now_ns, ready, False)
+            self._end_turn(now_ns, None)
+        finally:
+            self.lock.release()
+
+    def _look_in(self, now_ns: i64) -> None:
+        """Somebody else reads the sockets; see to it that this remains so."""
+        until_ns = self._patience.look_ns(now_ns, self._leader is not None)
+        until_ns = self._followers.look_ns(until_ns, now_ns)
+        self._waker.sleeps_until_ns = until_ns
+        self._looking_in = True
+        self._waker.nap(until_ns - now_ns)
+        self._looking_in = False
+        now_ns = self.clock.now_ns()
+        self._looked(now_ns)
+        if self._is_attended(now_ns) and not self._is_forsaken(now_ns):
+            return  # and the lock was left to those who need it
+        self.lock.insist()
+        try:
+            if self._is_forsaken(now_ns):
+                self._relieve()
+            elif not self._ending and not self._is_attended(now_ns):
+                if self._leader is None:
+                    self._turns.read_in(now_ns, self._inlets.look(), False)
+                if self._gathering is not None:
+                    self._turns.activate(self._gathering)
+                    self._gathering = None
+                self._end_turn(now_ns, None)
+        finally:
+            self.lock.release()
+
+    def _looked(self, now_ns: i64) -> None:
+        here = self._here
+        away_ns = self._patience.away_ns(now_ns)
+        if self._leader is not None:
+            attentive = self._leader.soon_back or away_ns > IDLE_NS
+        else:
+            attentive = away_ns < PAUSE_NS and now_ns - self._turns.read_ns < USUAL_NS
+        busy = here is not None and here.burst.goes_on
+        self._patience.looked(now_ns, attentive, busy, self._turns.came_bytes)
+
+    def _is_attended(self, now_ns: i64) -> bool:
+        gathering = self._gathering
+        if gathering is not None and gathering.burst.unsent_bytes > 0:
+            return False
+        if self._leader is not None:
+            # It does not know of what came to be due since it began to wait.
+            return self._turns.known_due_ns > now_ns - USUAL_NS
+        return now_ns - self._turns.read_ns < self._patience.ns
+
+    def _is_forsaken(self, now_ns: i64) -> bool:
+        """Whether a place was kept in vain."""
+        return self._leader is None and self._followers.is_overdue(now_ns)
+
+    def _relieve(self) -> bool:
+        """Let another have that place; whether there is one."""
+        self._followers.give_up_place()
+        return self._followers.wake_one()
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """All seats were left: end the thread, and let go of everything."""
+        with self.lock:
+            self._ending = True
+        self._waker.wake()
+        self._leader_waker.wake()
+        if self._own_thread.is_alive() and self._own_thread is not threading.current_thread():
+            self._own_thread.join()
+        with self.lock:
+            self._ended = True
+            # A thread may be about to wait for these sockets. It was woken, and closes them, so
+            # that nobody ever waits for a number that is somebody else's by then.
+            if self._leader is None:
+                self._close()
+            else:
+                self._leader_waker.wake()
+
+    def after_fork(self) -> None:
+        """In a forked child: these are another process's members, and not to be touched."""
+        self.lock.renew()
+        self._ending = True
+        self.ports.renew()
+        for seat in self._seats:
+            seat.disown()
+        self._leader = None
+        self._close()

@@ -1,0 +1,184 @@
+"""Inlets: the sockets that datagrams come in by, and whom they are for.
+
+Seats go in, ready sockets and datagrams by seat come out. A socket that several groups share is
+read once, and its datagrams are told apart by the group id in their header; a socket of one group
+is left to that group's transport. Nothing here takes longer the more seats there are.
+"""
+
+import select
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.live.host.clock import Clock
+from semcast.live.host.seat import Seat
+from semcast.live.host.waker import Waker
+from semcast.live.host.watch import Watch
+from semcast.live.sockets.address import Address
+
+# Sockets that are read in one turn, at most. The kernel names those that were not read first the
+# next time, so a few that are never empty do not keep the others waiting.
+SOCKETS_PER_TURN: Final = 8
+# Datagrams that are read of a shared socket in one turn; of other sockets the session decides.
+_DATAGRAMS_PER_TURN: Final = 64
+# Where a datagram's group stands in its header; see wire/header.py.
+_GROUP_FROM: Final = 4
+_GROUP_TO: Final = 12
+# File descriptors that `select` knows.
+_SELECTED_MAX: Final = 1024
+# The kernel counts milliseconds, and not up to for ever.
+_WAIT_NS_MAX: Final = 1000 * 1_000_000_000
+
+Received = list[tuple[bytes, Address]]
+
+
+@final
+class Inlet:
+    """One socket, and the seats whose datagrams come in by it."""
+
+    def __init__(self, fileno: int) -> None:
+        self.fileno: Final = fileno
+        self.seats: Final[dict[bytes, Seat]] = {}
+        # The seat that has it for itself, if there is one.
+        self.only: Seat | None = None
+
+    def add(self, seat: Seat) -> None:
+        group = group_bytes(seat)
+        assert group not in self.seats, "a shared socket serves one member of a group"
+        self.seats[group] = seat
+        self._see()
+
+    def remove(self, seat: Seat) -> None:
+        self.seats.pop(group_bytes(seat), None)
+        self._see()
+
+    def _see(self) -> None:
+        self.only = next(iter(self.seats.values())) if len(self.seats) == 1 else None
+
+    def read(self, calm: bool) -> list[tuple[Seat, Received]]:
+        """What waits there, by seat. What is for none of them goes to the first, which counts it
+        among the datagrams that it refuses.
+        """
+        first = next(iter(self.seats.values()))
+        transport = first.session.transport
+        parts: dict[Seat, Received] = {}
+        for one in transport.receive(_DATAGRAMS_PER_TURN, [self.fileno], calm):
+            seat = self.seats.get(one[0][_GROUP_FROM:_GROUP_TO], first)
+            part = parts.get(seat)
+            if part is None:
+                parts[seat] = [one]
+            else:
+                part.append(one)
+        for seat, part in parts.items():
+            if seat is not first:
+                transport.pass_on(seat.session.transport, part)
+        return list(parts.items())
+
+
+def _seconds(wait_ns: i64) -> float:
+    return int(min(max(wait_ns, 0), _WAIT_NS_MAX)) / 1e9
+
+
+def group_bytes(seat: Seat) -> bytes:
+    """The seat's group as it stands in a header."""
+    return seat.session.group_id.to_bytes(_GROUP_TO - _GROUP_FROM, "little")
+
+
+@final
+class Inlets:
+    """All sockets of a host. Two threads may wait for them: one that leads, and the engine's own,
+    each in a set of its own, since of two that wait in one set the kernel wakes only one.
+    """
+
+    def __init__(self, leader_waker: Waker, waker: Waker, clock: Clock) -> None:
+        """`leader_waker` ends a leader's wait, `waker` that of the engine's thread."""
+        self._clock: Final = clock
+        self._leaders: Final = select.epoll()
+        self._own: Final = select.epoll()
+        self._leaders.register(leader_waker.fileno(), select.EPOLLIN)
+        self._own.register(waker.fileno(), select.EPOLLIN)
+        self._by_fileno: Final[dict[int, Inlet]] = {}
+        self._by_seat: Final[dict[Seat, list[Inlet]]] = {}
+        # Held here, since they are called again and again.
+        self._poll_leaders: Final[Callable[[float, int], list[tuple[int, int]]]] = (
+            self._leaders.poll
+        )
+        # Only of these can one be told of in microseconds; see `_doze`.
+        self._dozes: Final = self._leaders.fileno() < _SELECTED_MAX
+
+    def add(self, seat: Seat) -> None:
+        """From now on its sockets are waited for."""
+        found: list[Inlet] = []
+        for fileno in seat.session.transport.filenos():
+            inlet = self._by_fileno.get(fileno)
+            if inlet is None:
+                inlet = self._by_fileno[fileno] = Inlet(fileno)
+                self._leaders.register(fileno, select.EPOLLIN)
+                self._own.register(fileno, select.EPOLLIN)
+            inlet.add(seat)
+            found.append(inlet)
+        self._by_seat[seat] = found
+
+    def remove(self, seat: Seat) -> None:
+        """No longer; to be called before they are closed. A thread that was told that one of them
+        is ready finds nobody there.
+        """
+        for inlet in self._by_seat.pop(seat, []):
+            inlet.remove(seat)
+            if not inlet.seats:
+                del self._by_fileno[inlet.fileno]
+                for waiting in (self._leaders, self._own):
+                    with suppress(OSError, ValueError):
+                        waiting.unregister(inlet.fileno)
+
+    def at(self, fileno: int) -> Inlet | None:
+        """The inlet with this number; None if it is a waker, or gone."""
+        return self._by_fileno.get(fileno)
+
+    def await_ready(self, watch: Watch, now_ns: i64, until_ns: i64) -> list[int]:
+        """A leader's wait: what can be read, by then at the latest; awake when its group expects
+        something.
+        """
+        ready: list[int] = []
+        begins_ns = watch.begins_ns(now_ns)
+        if begins_ns < until_ns and (self._dozes or begins_ns == now_ns):
+            if begins_ns > now_ns:
+                ready = self._doze(begins_ns - now_ns)
+                now_ns = self._clock.now_ns()
+            if not ready:
+                ready = watch.watch(self.look, now_ns, until_ns)
+                now_ns = self._clock.now_ns()
+        return ready or self._poll(until_ns - now_ns)
+
+    def look(self) -> list[int]:
+        """What can be read now."""
+        return self._poll(0)
+
+    def _poll(self, wait_ns: i64) -> list[int]:
+        # Without a number Python makes room for a thousand events in each call.
+        events = self._poll_leaders(_seconds(wait_ns), SOCKETS_PER_TURN)
+        return [fileno for fileno, _ in events]
+
+    def _doze(self, wait_ns: i64) -> list[int]:
+        """Sleep, to some microseconds, while `_poll` sleeps for whole milliseconds."""
+        ready = select.select([self._leaders.fileno()], [], [], int(wait_ns) / 1e9)[0]
+        return self._poll(0) if ready else []
+
+    def wait(self, wait_ns: i64) -> list[int]:
+        """The wait of the engine's thread."""
+        events = self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN)
+        return [fileno for fileno, _ in events]
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody can wait any more."""
+        return self._leaders.closed
+
+    def close(self) -> None:
+        """Let go of both sets, and not of the sockets: in a forked child the sets are its parent's
+        too, which goes on waiting for its sockets.
+        """
+        self._leaders.close()
+        self._own.close()

@@ -1,0 +1,1 @@
+"""Insight: metrics, telemetry, logs, events, recordings and the doctor's checks."""

@@ -1,0 +1,295 @@
+"""Recording: what a member tells in, its journal on disk out, off the hot path.
+
+The observer only puts a tuple into a bounded queue; a thread of the recorder's own makes rows of
+them and writes them, so that neither the disk nor Arrow ever holds up the member. If disk or queue
+cannot follow, that is said once, and what is left out is counted and marked as a gap.
+
+All members' files of one run lie in one folder and are one journal (`journal.lives`). Unless the
+configuration names the run, it is called after the group and the moment when the last of its first
+members began; they all know it, and tell those who come later with their hellos.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from semcast.errors import InputError, SemcastError
+from semcast.ids import Source
+from semcast.journal.event import Event
+from semcast.journal.header import Header
+from semcast.journal.lives import END, EVICT, GAP
+from semcast.journal.names import keys_text, node_name
+from semcast.journal.schema import require_pyarrow
+from semcast.journal.stream import StreamWriter, require_stream
+from semcast.live.config import GroupConfig
+from semcast.live.host.engine import Engine
+from semcast.live.meeting.health import run_began_us
+from semcast.live.meeting.session import Session
+from semcast.obsolescence.bitmap import distances
+from semcast.protocol.observer import Observer
+from semcast.wire.message import Message
+
+log: Final = logging.getLogger("semcast")
+
+QUEUE_EVENTS_MAX: Final = 1 << 18
+# Rows that become one batch at most, and how long events wait for it: what a killed process loses.
+# Small, because the interpreter is not free for the member while Arrow makes a column.
+BATCH_EVENTS_MAX: Final = 1 << 11
+_YIELD_EVENTS: Final = 64
+PERIOD_S: Final = 0.1
+_CLOSE_S: Final = 30.0
+# Told by the member, but no event: from here on the column says so.
+_VIEW: Final = "view"
+_WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
+# What is told of every message: the time, the event, the message's own parts, and its cover's.
+_Told = tuple[Any, ...]
+
+
+class QueueObserver(Observer):
+    """Hears what a member does, with the engine's lock held, and queues it."""
+
+    def __init__(self, events_max: int) -> None:
+        super().__init__()
+        self.queue: Final[deque[_Told]] = deque()
+        self.left_out = 0
+        self._events_max: Final = events_max
+
+    def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
+        """Something happened to a message."""
+        if len(self.queue) >= self._events_max:
+            self.left_out += 1
+            return
+        body = message.body
+        self.queue.append((
+            time.monotonic_ns(), event, message.source, message.seq,
+            message.bitmap, message.keys, message.rank if message.ranked else None,
+            message.sent_ns, len(body), where,
+            None if cover is None else cover.source, 0 if cover is None else cover.seq,
+        ))  # fmt: skip
+
+    def progress(
+        self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
+    ) -> None:
+        """Something is known of a source up to, or at, a number."""
+        if len(self.queue) >= self._events_max:
+            self.left_out += 1
+            return
+        self.queue.append((
+            time.monotonic_ns(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
+        ))  # fmt: skip
+
+    def view(self, number: int) -> None:
+        """Another view counts."""
+        self.queue.append((
+            time.monotonic_ns(), _VIEW, None, number, 0, (), None, None, None, "", None, 0
+        ))  # fmt: skip
+
+
+class Recorder:
+    """Writes one member's journal."""
+
+    def __init__(self, config: GroupConfig, events_max: int = QUEUE_EVENTS_MAX) -> None:
+        require_pyarrow()
+        require_stream()
+        self._config: Final = config
+        self._observer: Final = QueueObserver(events_max)
+        self._epoch_ns: Final = time.time_ns() - time.monotonic_ns()
+        self._pid: Final = os.getpid()
+        self._engine: Engine | None = None
+        self._writer: StreamWriter | None = None
+        self._node = ""
+        self._names: Final[dict[Source, str]] = {}
+        self._lsn = 0
+        # The number of the view in force; None before the first.
+        self._view: int | None = None
+        self._lost = 0
+        # Written and left out so far, for statistics.
+        self.events = 0
+        self.left_out = 0
+        self._complained = False
+        self._broken = False
+        # When the member left; what the recorder still has to write then takes its time.
+        self._left_ns = 0
+        self._closing: Final = threading.Event()
+        self._thread: Final = threading.Thread(
+            target=self._run, name=f"semcast record {config.group}", daemon=True
+        )
+
+    def observe(self, me: Source) -> Observer:
+        """The observer of this member; called once, when the group is complete."""
+        self._node = node_name(me)
+        return self._observer
+
+    def start(self, engine: Engine) -> None:
+        """Begin to write what is heard; the engine may run already."""
+        self._engine = engine
+        self._thread.start()
+
+    def leaving(self) -> None:
+        """The member leaves now: what others multicast from here on is none of its business."""
+        self._left_ns = self._left_ns or time.monotonic_ns()
+
+    def close(self) -> None:
+        """The member has left: write what is still there, and the end. Harmless when repeated."""
+        if os.getpid() != self._pid or self._closing.is_set():
+            return
+        self.leaving()
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_S)
+
+    # -- the thread --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closing.wait(PERIOD_S):
+            self._write_all()
+        self._write_all()
+        self._finish()
+
+    def _write_all(self) -> None:
+        queue = self._observer.queue
+        while queue:
+            told = [queue.popleft() for _ in range(min(len(queue), BATCH_EVENTS_MAX))]
+            # What was left out by now came after all that was taken from the full queue.
+            lost = self._observer.left_out - self._lost
+            self._write(self._rows(told))
+            if lost:
+                self._lost += lost
+                self._note_gap(lost, "events come faster than they can be written")
+
+    def _write(self, rows: list[Event]) -> None:
+        if self._broken:
+            self.left_out += len(rows)
+            return
+        try:
+            if self._writer is None:
+                self._writer = StreamWriter(self._config.record, self._header())
+            self._writer.write(rows)
+            self.events += len(rows)
+        except (OSError, ValueError, SemcastError) as error:
+            # A batch may be on disk in part; a reader stops there, so nothing can come after it.
+            self._broken = True
+            self.left_out += len(rows)
+            self._complain(f"{self._config.record} cannot be written: {error}")
+
+    def _note_gap(self, lost: int, why: str) -> None:
+        self.left_out += lost
+        self._lsn += lost
+        self._complain(why)
+        self._write([self._event(time.monotonic_ns(), GAP, seq=lost)])
+
+    def _complain(self, why: str) -> None:
+        if not self._complained:
+            self._complained = True
+            log.error(
+                "%s: the journal of %s has a gap from here on, and says so: %s",
+                self._config.group, self._config.name, " ".join(why.split()),
+                extra={"semcast": {"kind": "journal_gap", "left_out": self.left_out}},
+            )  # fmt: skip
+
+    def _finish(self) -> None:
+        if not self._node or self._engine is None:
+            return  # the group never came together: there is nothing to tell
+        member = self._engine.session.member
+        waiting = 0 if member is None else member.deliverable()
+        out = [self._event(self._left_ns, EVICT, sender=name) for name in self._put_out()]
+        if self._engine.session.settled:
+            out.append(self._event(self._left_ns, "settled"))
+        self._write([*out, self._event(self._left_ns, END, seq=waiting)])
+        if self._writer is not None and not self._broken:
+            try:
+                self._writer.finish(self.left_out)
+            except (OSError, ValueError) as error:
+                self._complain(f"it stays a stream: {error}")
+
+    def _put_out(self) -> list[str]:
+        """The lives that were put out of the group, this one maybe: they ended, but not by
+        themselves.
+        """
+        assert self._engine is not None
+        session = self._engine.session
+        roster = session.roster
+        found = {Source(member, life) for member, life in roster.evicted.items() if life > 0}
+        if roster.former_incarnation > session.me.incarnation:
+            found.add(session.me)  # another process took its name
+        return sorted(node_name(one) for one in found)
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _rows(self, told: list[_Told]) -> list[Event]:
+        """Events with their numbers."""
+        rows: list[Event] = []
+        epoch_ns, node, lsn, name = self._epoch_ns, self._node, self._lsn, self._name
+        for (
+            time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq,
+        ) in told:  # fmt: skip
+            if event == _VIEW:
+                self._view = seq
+                continue
+            lsn += 1
+            if lsn % _YIELD_EVENTS == 0:
+                time.sleep(0)  # the member's threads need the interpreter more urgently
+            # Receivers write it down too, for senders that are killed before they can.
+            obsoletes = None
+            if event in _WITH_OBSOLETES:
+                obsoletes = tuple(distances(bitmap)) if bitmap else ()
+            rows.append(
+                Event(
+                    time_ns + epoch_ns, lsn, node, event, name(source), seq, obsoletes,
+                    keys_text(keys), rank, sent_ns, size, where or None,
+                    None if by is None else name(by), None if by is None else by_seq, self._view,
+                )
+            )  # fmt: skip
+        self._lsn = lsn
+        return rows
+
+    def _event(self, time_ns: int, event: str, **columns: Any) -> Event:
+        self._lsn += 1
+        now_ns = time_ns + self._epoch_ns
+        return Event(now_ns, self._lsn, self._node, event, view=self._view, **columns)
+
+    def _name(self, source: Source) -> str:
+        name = self._names.get(source)
+        if name is None:
+            name = self._names[source] = node_name(source)
+        return name
+
+    def _header(self) -> Header:
+        assert self._engine is not None
+        with self._engine.lock:
+            session = self._engine.session
+            assert session.member is not None, "only members tell anything"
+            me = session.me
+            roster = session.roster
+            joined = roster.former_incarnation >= 0
+            others = [
+                node_name(Source(peer.id, peer.incarnation))
+                for peer in roster.peers.values()
+                if peer.id in roster.members
+            ]
+            members = others if joined else sorted([*others, node_name(me)])
+            found = Header.of(
+                session.member.config,
+                members or [node_name(me)],
+                run_name(session),
+                session.config.group,
+                one_order=False,
+            )
+        return replace(found, node=self._node, name=self._config.name, joined=joined)
+
+
+def run_name(session: Session) -> str:
+    """What the run is called: as configured, or by the group and when it began."""
+    if session.config.record_run:
+        return session.config.record_run
+    began_us = int(session.status.get("run", 0)) or run_began_us(session)
+    try:
+        second = datetime.fromtimestamp(began_us // 10**6, UTC).strftime("%Y%m%dT%H%M%S")
+    except (OverflowError, ValueError, OSError):
+        raise InputError(f"a member's clock says {began_us} µs; set record_run") from None
+    return f"{session.config.group}-{second}.{began_us % 10**6:06d}"

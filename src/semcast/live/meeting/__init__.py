@@ -1,0 +1,1 @@
+"""Meeting: how members find, check and name each other, and how they are doing."""

@@ -1,0 +1,212 @@
+"""The door: sources and addresses in, a challenge for each, and who has answered its challenge out.
+
+Whatever opens was sealed by somebody who has the secret, but perhaps last year: a recording opens
+too, and a process that has just begun remembers nothing that would give it away. In a group without
+a secret it need not even be a recording. So a member believes nothing of a life of another, and
+sends next to nothing to an address, before an answer to a challenge of its own came from that life
+at that address:
+
+    a ── {"kind": "prove", "token": a's token for b at its address, "proof": NOTHING} ─────► b
+    a ◄─ {"kind": "prove", "token": b's token for a at its address, "proof": a's token} ──── b
+    a ── {"kind": "prove", "token": NOTHING, "proof": b's token} ─────────────────────────► b
+
+A token is a MAC, under a key that this process drew when it began, of the source and of the address
+that the challenge goes to. So no recording has one, none of another source or address will do, and
+nothing needs to be remembered of those who do not answer. All three notes have the same size: to an
+address that has not shown that it is there, nothing goes that is larger than what came.
+
+Knows nothing of sockets, of the roster or of time but what it is told.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeGuard
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import ID_MAX, Source
+from semcast.live.sockets.address import Address
+
+KEY_BYTES: Final = 32
+TOKEN_CHARACTERS: Final = 16
+# In place of a token: there is nothing to prove, or nothing that was proved.
+NOTHING: Final = "0" * TOKEN_CHARACTERS
+_TOKEN: Final = re.compile(f"[0-9a-f]{{{TOKEN_CHARACTERS}}}")
+# One source at one address is challenged so often in this time: challenges cross, and overtake each
+# other, but two members do not go on for ever.
+CHALLENGE_NS: Final = 20_000_000
+CHALLENGES_MAX: Final = 3
+# Notes a second to those who have not proved that they are there, all together.
+NOTES_PER_S_MAX: Final = 2_000
+# What is remembered of those who have proved nothing: challenges, and their last hellos.
+_CHALLENGED_MAX: Final = 1024
+WAITING_BYTES_MAX: Final = 1 << 20
+_SECOND_NS: Final = 1_000_000_000
+
+# A life is a time in nanoseconds whose last bits, a millisecond, are drawn. So lives grow, and two
+# processes that begin at once, or with a clock that was set back, do not share one.
+_DRAWN_BITS: Final = 20
+# One that has to be larger than a life it was told of is so by a number of this size, a quarter of
+# an hour: whoever replays what it was told before does not make it take a life that it had.
+_LATER_BITS: Final = 40
+
+
+def new_life(time_ns: int, drawn: int) -> int:
+    """The incarnation of a member that begins now; `drawn` is random."""
+    return min(ID_MAX - 1, time_ns >> _DRAWN_BITS << _DRAWN_BITS | drawn % (1 << _DRAWN_BITS))
+
+
+def later_life(former: int, drawn: int) -> int:
+    """An incarnation that is larger than one which others know of; `drawn` is random.
+
+    The largest of all is nobody's: then there is none, and this returns it.
+    """
+    room = min(1 << _LATER_BITS, ID_MAX - 1 - former)
+    return former + 1 + drawn % room if room > 0 else ID_MAX
+
+
+@dataclass(frozen=True)
+class Came:
+    """A note's circumstances: who sealed it, where it came from, when, and how large it was."""
+
+    source: Source
+    address: Address
+    packet: int
+    datagram_bytes: int
+    now_ns: int
+
+
+class Door:
+    """Who has proved to be there."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key`: random bytes that nobody else knows and no other process ever had."""
+        assert len(key) >= KEY_BYTES
+        self._key: Final = key
+        # INV-PROVED: by sender, the life that has answered a challenge of this process; only what
+        # it says is believed. `_floors` has the packet of that answer: nothing older is believed,
+        # since it may be from before this process began. `_places` is where it answered from.
+        self.proved: Final[dict[int, int]] = {}
+        self._floors: Final[dict[int, int]] = {}
+        self._places: Final[dict[int, Address]] = {}
+        # By source and address: how often it was challenged since when.
+        self._challenged: Final[dict[tuple[Source, Address], tuple[int, int]]] = {}
+        self._second = -1
+        self._notes = 0
+        # Hellos of those who have proved nothing yet, by sender, and their size.
+        self._waiting: Final[dict[int, tuple[Mapping[str, Any], Came]]] = {}
+        self._waiting_bytes = 0
+
+    # -- who is there ------------------------------------------------------------------------------
+
+    def believes(self, came: Came) -> bool:
+        """Whether a note is of a life that is proved, and from after the proof."""
+        sender = came.source.sender
+        return (
+            self.proved.get(sender) == came.source.incarnation
+            and came.packet > self._floors[sender]
+        )
+
+    def is_there(self, came: Came) -> bool:
+        """Whether that life has proved to be at the address that a note of it came from."""
+        sender = came.source.sender
+        return (
+            self.proved.get(sender) == came.source.incarnation
+            and self._places[sender] == came.address
+        )
+
+    def place_of(self, sender: int) -> Address:
+        """Where a sender answered from whose life is proved."""
+        return self._places[sender]
+
+    def let_in(self, came: Came) -> None:
+        """A life has proved, in this note, to be there and at that address."""
+        sender, life = came.source.sender, came.source.incarnation
+        if self.proved.get(sender) != life:
+            self.proved[sender] = life
+            self._floors[sender] = came.packet
+        self._places[sender] = came.address
+
+    # -- hellos that came too early ----------------------------------------------------------------
+
+    def keep(self, said: Mapping[str, Any], came: Came) -> None:
+        """A hello of somebody who has proved nothing yet: it may have overtaken the proof."""
+        self._drop(came.source.sender)
+        self._waiting[came.source.sender] = (said, came)
+        self._waiting_bytes += came.datagram_bytes
+        while self._waiting_bytes > WAITING_BYTES_MAX:
+            self._drop(next(iter(self._waiting)))
+
+    def kept(self, sender: int) -> tuple[Mapping[str, Any], Came] | None:
+        """The hello of a sender that is let in, if it was sent after the proof."""
+        waiting = self._drop(sender)
+        return waiting if waiting is not None and self.believes(waiting[1]) else None
+
+    def unproved(self) -> set[int]:
+        """Whose hellos came without anybody who answered for them."""
+        return set(self._waiting)
+
+    def _drop(self, sender: int) -> tuple[Mapping[str, Any], Came] | None:
+        waiting = self._waiting.pop(sender, None)
+        if waiting is not None:
+            self._waiting_bytes -= waiting[1].datagram_bytes
+        return waiting
+
+    # -- challenges --------------------------------------------------------------------------------
+
+    def token(self, *about: object) -> str:
+        """What proves that its holder was sent it, by this process, about this."""
+        digest = hashlib.blake2b(repr(about).encode(), key=self._key, digest_size=8)
+        return digest.hexdigest()
+
+    def challenge(self, came: Came) -> dict[str, str] | None:
+        """What to send to where a note came from, if it has to be proved who is there."""
+        token = self._token_for(came)
+        if token == NOTHING:
+            return None
+        return {"kind": "prove", "token": token, "proof": NOTHING}
+
+    def on_prove(self, said: Mapping[str, Any], came: Came) -> tuple[bool, dict[str, str] | None]:
+        """A challenge, or an answer to one, or both: whether it proves that life at that address,
+        and what to answer.
+        """
+        token, proof = said.get("token"), said.get("proof")
+        if not is_token(token) or not is_token(proof):
+            raise RemoteProtocolError("challenge that makes no sense")
+        proves = proof != NOTHING and hmac.compare_digest(proof, self._own(came))
+        if token == NOTHING:
+            return proves, None
+        own = NOTHING if proves else self._token_for(came)
+        return proves, {"kind": "prove", "token": own, "proof": token}
+
+    def may_send(self, now_ns: int) -> bool:
+        """Whether there may be one more note, this second, to somebody who proved nothing."""
+        second = now_ns // _SECOND_NS
+        if second != self._second:
+            self._second, self._notes = second, 0
+        self._notes += 1
+        return self._notes <= NOTES_PER_S_MAX
+
+    def _token_for(self, came: Came) -> str:
+        """The token to send, unless there is nothing to prove or it was sent often enough."""
+        if self.is_there(came):
+            return NOTHING
+        place = (came.source, came.address)
+        times, since_ns = self._challenged.pop(place, (0, came.now_ns))
+        if came.now_ns - since_ns >= CHALLENGE_NS:
+            times, since_ns = 0, came.now_ns
+        if len(self._challenged) >= _CHALLENGED_MAX:
+            del self._challenged[next(iter(self._challenged))]
+        self._challenged[place] = (times + 1, since_ns)
+        return self._own(came) if times < CHALLENGES_MAX else NOTHING
+
+    def _own(self, came: Came) -> str:
+        source, (host, port) = came.source, came.address
+        return self.token("prove", int(source.sender), int(source.incarnation), host, port)
+
+
+def is_token(value: object) -> TypeGuard[str]:
+    """Whether this may be a token."""
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None

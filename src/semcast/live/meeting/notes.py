@@ -1,0 +1,298 @@
+"""Notes: how members find each other and tell how they are. Notes of others in, notes out.
+
+Notes are JSON under the seal, in datagrams of their own. Hellos count only from lives that have
+proved to be there now (`door`); of all others a note is at most answered, by one that is no larger.
+What a change among the members means for this one is left to the session.
+"""
+
+import json
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import Source
+from semcast.live.config import GroupConfig
+from semcast.live.meeting.askers import asker_ids
+from semcast.live.meeting.door import KEY_BYTES, Came, Door
+from semcast.live.meeting.roster import Roster, is_life
+from semcast.live.sockets.address import Address
+from semcast.live.sockets.datagrams import Transport
+from semcast.protocol.machine import Machine
+from semcast.settings.table import GROUP_SIZE_MAX, SUITES
+from semcast.wire.frames import FRAME_HEAD_BYTES
+from semcast.wire.header import HEADER_BYTES, TAG_BYTES, decode_header
+from semcast.wire.keys import Keyring, Unsealed, group_id
+from semcast.wire.limits import IP_UDP_BYTES
+from semcast.wire.newcomers import Newcomers
+from semcast.wire.note import NOTE_BYTES_MAX, encode_note
+from semcast.wire.seal import Opener, Sealer
+
+# How often hellos go out: while members look for each other, and afterwards.
+SEEKING_NS: Final = 50_000_000
+HELLO_NS: Final = 500_000_000
+# News are told at once, but hellos with nothing else to say are at least so far apart.
+NEWS_NS: Final = 5_000_000
+# Of replays one in this time is looked at, to see whether it is genuine: forgeries cost little.
+CHECK_NS: Final = 1_000_000
+# Where a datagram's source stands in its header; see wire/header.py.
+SOURCE_FROM: Final = 12
+SOURCE_TO: Final = 28
+# What is around a note in a datagram, IP and UDP included.
+_AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTES
+# Addresses that hellos are sent to although nobody answered from there yet: those a user named.
+_SEEDS_MAX: Final = 256
+
+# What a session does with a note of some kind.
+Handler = Callable[[Mapping[str, Any], Came], None]
+
+
+class NoteExchange(ABC):
+    """What one member tells the others of itself, and hears of them."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        transport: Transport,
+        seeds: list[Address],
+        incarnation: int,
+        stream: random.Random,
+    ) -> None:
+        """`incarnation` is larger than that of any former life, as far as is known here."""
+        self.config: Final = config
+        self.transport: Final = transport
+        self.keys: Final[Keyring | Unsealed] = config.keys()
+        self.group_id: Final = group_id(config.group)
+        self.roster: Final = Roster(config.name, incarnation, config.members, config.size)
+        self._newcomers: Final = Newcomers()
+        self.opener: Final = Opener(
+            self.group_id, self.keys, proving=True, newcomers=self._newcomers
+        )
+        self.door: Final = Door(stream.randbytes(KEY_BYTES))
+        # Once the group is complete.
+        self.member: Machine | None = None
+        # Told with every hello; the owner keeps it up to date.
+        self.status: dict[str, float] = {}
+        # By their "kind", what to do with notes. Whoever adds one says what a recording of it does:
+        # see tests/live/test_replays.py.
+        self.handlers: Final[dict[str, Handler]] = {
+            "hello": self._on_hello,
+            "prove": self._on_prove,
+            "old": self._on_old,
+        }
+        # Datagrams that opened and made no sense; the opener counts those that did not open.
+        self.refused_notes = 0
+        # Where to look for others, as this member was told when it began.
+        self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
+        self._stream: Final = stream
+        self._expected: tuple[int, ...] = ()
+        self._hello_ns = 0
+        self._said_ns = -HELLO_NS
+        self._answered_ns = 0
+        self._checked_ns = 0
+        # Messages go first: notes that came with them, and how they came.
+        self._notes: list[tuple[bytes, Came]] = []
+        self._begin(incarnation)
+
+    def _begin(self, incarnation: int) -> None:
+        self.me = Source(self.roster.me, incarnation)
+        self.me.name = self.config.name
+        self.roster.incarnation = incarnation
+        self._sealer = Sealer(self.group_id, self.me, self.keys, SUITES[self.config.suite])
+        sample = self._sealer.seal(b"")
+        self._mine = sample[SOURCE_FROM:SOURCE_TO]
+        self._expect()
+
+    def _expect(self) -> None:
+        """Tell the opener whom to expect, as soon as it is known who the members are."""
+        members = self.roster.members
+        if members and members is not self._expected:
+            self._expected = members
+            self._newcomers.expect(asker_ids() | frozenset(members))
+
+    @abstractmethod
+    def _on_roster(self, now_ns: int) -> None:
+        """The roster may have changed."""
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def say_hello(self, now_ns: int) -> None:
+        """Tell everybody that this member is there, and how it is doing."""
+        seeking = self.member is None or not self.roster.complete
+        self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
+        self._said_ns = now_ns
+        datagram = self._hello()
+        self.transport.look_again()
+        self.transport.send_all([datagram])
+        if seeking or not self.transport.multicast:
+            known = (
+                set(self.roster.addresses())
+                if self.transport.multicast
+                else set(self.transport.peers)
+            )
+            # Multicast has reached those who are newly there.
+            there = [] if self.transport.multicast else self._newly_there()
+            for seed in {**self._seeds, **dict.fromkeys(there)}:
+                if seed not in known:
+                    self.transport.send(seed, [datagram])
+
+    def _newly_there(self) -> list[Address]:
+        """Where members are that have proved to be there, and not yet said hello."""
+        peers, members = self.roster.peers, self.roster.members
+        return [
+            self.door.place_of(sender)
+            for sender, life in self.door.proved.items()
+            if (not members or sender in members)
+            and (sender not in peers or peers[sender].incarnation != life)
+        ]
+
+    def _hello(self) -> bytes:
+        room = self.transport.path_mtu_bytes - _AROUND_BYTES
+        note = self.roster.hello(self.status, min(room, NOTE_BYTES_MAX))
+        return self._sealer.seal(encode_note(note))
+
+    def send_note(self, note: Mapping[str, Any], to: Address) -> None:
+        """A note for somebody who has shown to be there; it may be lost, as any datagram."""
+        self.transport.send(to, [self._sealed(note)])
+
+    def answer(self, note: Mapping[str, Any], came: Came) -> int:
+        """A note to where one came from, where perhaps nobody asked for it: it must not be larger
+        than what came, and there are only so many. Says how many bytes were sent.
+        """
+        if not self.door.may_send(came.now_ns):
+            return 0
+        datagram = self._sealed(note)
+        if len(datagram) > came.datagram_bytes:
+            return 0
+        self.transport.send(came.address, [datagram])
+        return len(datagram)
+
+    def _sealed(self, note: Mapping[str, Any]) -> bytes:
+        return self._sealer.seal(encode_note(json.dumps(note, separators=(",", ":")).encode()))
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def _read_notes(self, now_ns: int) -> None:
+        notes, self._notes = self._notes, []
+        for note, came in notes:
+            try:
+                self._on_note(note, came)
+            except RemoteProtocolError:
+                self.refused_notes += 1
+        if self.roster.news:
+            self._hello_ns = min(self._hello_ns, max(now_ns, self._said_ns + NEWS_NS))
+
+    def _on_note(self, note: bytes, came: Came) -> None:
+        try:
+            said = json.loads(note)
+        except (ValueError, RecursionError):
+            raise RemoteProtocolError("note that is not JSON") from None
+        if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+            raise RemoteProtocolError("note without a kind")
+        handler = self.handlers.get(said["kind"])
+        if handler is not None:
+            handler(said, came)
+
+    def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
+        """Believe it if its sender's life is proved; else have that proved, and the address too."""
+        if came.source.sender == self.roster.me and came.source.incarnation < self.me.incarnation:
+            return  # of a former life of this member; if that were a process, others would tell it
+        if not self.door.is_there(came):
+            challenge = self.door.challenge(came)
+            if challenge is not None:
+                self.answer(challenge, came)
+        if self.door.believes(came):
+            self._believe(said, came)
+        elif not self.roster.members or came.source.sender in self.roster.members:
+            self.door.keep(said, came)
+
+    def _on_prove(self, said: Mapping[str, Any], came: Came) -> None:
+        """Somebody wants to know whether this member is there, or says that it is."""
+        proves, answer = self.door.on_prove(said, came)
+        if answer is not None:
+            self.answer(answer, came)
+        if not proves:
+            return
+        if came.source.sender == self.roster.me:
+            # Another process has this name, and is there now.
+            self._was_here(came.source.incarnation, came.now_ns)
+        elif self._let_in(came):
+            kept = self.door.kept(came.source.sender)
+            if kept is not None:
+                self._believe(*kept)
+
+    def _let_in(self, came: Came) -> bool:
+        """A life has proved to be there: whether it counts from here on, and was not known."""
+        sender, life = came.source.sender, came.source.incarnation
+        if self.door.proved.get(sender) != life:
+            wanted = sender in self.roster.members or len(self.door.proved) < GROUP_SIZE_MAX
+            if not wanted or not is_life(life) or not self.opener.prove(came.source, came.packet):
+                return False
+            # It waits for a hello that names it.
+            self.roster.news = True
+        self.door.let_in(came)
+        self.roster.moved(sender, life, came.address)
+        self.transport.peers = self.roster.addresses()
+        return True
+
+    def _on_old(self, said: Mapping[str, Any], came: Came) -> None:
+        """Somebody knows a later life of this member. It names this life, so it is no recording."""
+        knows = said.get("knows")
+        if not is_life(knows) or not is_life(said.get("you")):
+            raise RemoteProtocolError("former life out of range")
+        if said["you"] == self.me.incarnation:
+            self._was_here(knows, came.now_ns)
+
+    def _was_here(self, life: int, now_ns: int) -> None:
+        self.roster.former_incarnation = max(self.roster.former_incarnation, life)
+        self._on_roster(now_ns)
+
+    def _believe(self, said: Mapping[str, Any], came: Came) -> None:
+        """A hello that is fresh, of a life that is there."""
+        source, now_ns = came.source, came.now_ns
+        place = self.door.place_of(source.sender)
+        new = self.roster.on_hello(said, source.sender, source.incarnation, place, now_ns)
+        self._introduce(new, came)
+        answers = self.roster.gone(source.sender) or self._is_stranger(source)
+        if answers and now_ns - self._answered_ns > SEEKING_NS:
+            # It was put out, or never counted, and may not have heard of it.
+            self._answered_ns = now_ns
+            self.transport.send(place, [self._hello()])
+        self._on_roster(now_ns)
+
+    def _is_stranger(self, source: Source) -> bool:
+        """Whether this is somebody whom a complete group did not count and, as it has the secret,
+        may tell so. Without multicast it would hear nothing of this group.
+        """
+        sealed = isinstance(self.keys, Keyring)
+        return sealed and self.member is not None and source.sender in self.roster.strangers
+
+    def _introduce(self, new: list[tuple[int, int, Address]], came: Came) -> None:
+        """Somebody says who is where. See whether they are, in no more bytes than it was said in:
+        whatever it names, nobody else is sent more because of one hello.
+        """
+        self._stream.shuffle(new)
+        room = came.datagram_bytes
+        for member, life, address in new:
+            there = Came(Source(member, life), address, 0, room, came.now_ns)
+            challenge = self.door.challenge(there)
+            if challenge is not None:
+                room -= self.answer(challenge, there)
+
+    def _on_replay(self, datagram: bytes, address: Address, now_ns: int) -> None:
+        """Somebody may not know that another of its name was here, or that its clock was set back
+        since its former life: name both lives, once in a while, if the datagram is genuine.
+
+        Whoever replays one names whom to bother as its sender, so the answer is no larger.
+        """
+        if now_ns - self._checked_ns < CHECK_NS or now_ns - self._answered_ns <= SEEKING_NS:
+            return
+        self._checked_ns = now_ns
+        header = decode_header(datagram)
+        knows = self.door.proved.get(header.source.sender, -1)
+        if header.source.incarnation < knows and self.opener.authentic(datagram):
+            self._answered_ns = now_ns
+            old = {"kind": "old", "you": int(header.source.incarnation), "knows": knows}
+            came = Came(header.source, address, header.packet, len(datagram), now_ns)
+            self.answer(old, came)

@@ -1,0 +1,307 @@
+"""One member in the real world, without its threads: datagrams in, datagrams out, when told to.
+
+A session owns the transport, the seals, the roster and, once the group is complete, the member. It
+only translates: what a member wants is done as the simulated world does it. Whoever calls holds a
+lock; the session starts no thread, reads no clock and never blocks.
+
+What it tells the others besides is in `notes`. Frames count only from lives that have proved to be
+there now (`door`).
+"""
+
+import random
+from collections.abc import Callable, Container
+from typing import Final
+
+from semcast.errors import GroupClosedError, RemoteProtocolError
+from semcast.ids import Source
+from semcast.live.config import GroupConfig
+from semcast.live.meeting.door import Came, later_life
+from semcast.live.meeting.notes import SOURCE_FROM, SOURCE_TO, NoteExchange
+from semcast.live.meeting.roster import is_life
+from semcast.live.sockets.address import Address
+from semcast.live.sockets.datagrams import Transport
+from semcast.protocol.machine import MachineMaker
+from semcast.protocol.member import Member
+from semcast.protocol.observer import Observer
+from semcast.protocol.outbox import EVERYBODY, Outgoing
+from semcast.wire.keys import Keyring
+from semcast.wire.note import decode_note, is_note
+from semcast.wire.seal import REPLAYS
+
+# Notes that wait for what is due; beyond these they are dealt with as they come.
+_NOTES_MAX: Final = 64
+# Datagrams that the socket had no room for wait so long until they are tried again.
+RETRY_NS: Final = 1_000_000
+# New messages are taken from the member in small portions: what the socket has no room for can
+# then still be purged.
+_DATAGRAMS_PER_CALL: Final = 16
+_DATAGRAMS_PER_TURN: Final = 64
+
+
+class Session(NoteExchange):
+    """One member's part in a group."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        transport: Transport,
+        seeds: list[Address],
+        incarnation: int,
+        stream: random.Random,
+        observer: Callable[[Source], Observer | None] = lambda _: None,
+        make: MachineMaker = Member,
+    ) -> None:
+        """`incarnation` is larger than that of any former life, as far as is known here. `make`
+        makes the member once the group is complete.
+        """
+        super().__init__(config, transport, seeds, incarnation, stream)
+        self._make: Final = make
+        # How many callers wait until everybody has what was sent.
+        self.drains = 0
+        # Why this member can go on no longer, if so.
+        self.ended: Exception | None = None
+        # Whether it was put out by others: then what came before may still be taken.
+        self.may_take = False
+        # Called when that comes to be so, by whoever holds the lock; must not block.
+        self.on_ended: Callable[[], None] | None = None
+        # Of a member that left: whether what it sent and took was safe at the others by then.
+        self.settled = False
+        # Says which members are silent; and called if this one leaves and is not settled.
+        self.silent: Callable[[], list[int]] | None = None
+        self.on_unsettled: Callable[[int], None] | None = None
+        self._observer: Final = observer
+        self._removed: Final[set[int]] = set()
+        # Frames of lives that have not proved to be there.
+        self.refused_unproved = 0
+        # Sealed datagrams that found no room, by destination; None is everybody.
+        self._unsent: list[tuple[Address | None, list[bytes]]] = []
+        self._retry_ns = -1
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def on_readable(
+        self, now_ns: int, ready: Container[int] | None = None, calm: bool = False
+    ) -> int:
+        """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
+        received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
+        self.take_in(received, now_ns)
+        return len(received)
+
+    def take_in(self, received: list[tuple[bytes, Address]], now_ns: int) -> None:
+        """Take these datagrams, which came from these addresses."""
+        opener, mine, proved = self.opener, self._mine, self.door.proved
+        self._newcomers.refill(now_ns)
+        for datagram, address in received:
+            if datagram[SOURCE_FROM:SOURCE_TO] == mine:
+                continue  # our own multicast has come back
+            opened = opener.try_open(datagram)
+            if opened is None:  # the opener has counted it
+                if opener.why in REPLAYS:
+                    self._on_replay(datagram, address, now_ns)
+                continue
+            try:
+                frames, source = opened.frames, opened.header.source
+                if is_note(frames):
+                    came = Came(source, address, opened.header.packet, len(datagram), now_ns)
+                    self._notes.append((decode_note(frames), came))
+                    if self.member is None or len(self._notes) >= _NOTES_MAX:
+                        # It may be what the messages behind it wait for.
+                        self._read_notes(now_ns)
+                elif proved.get(source.sender) != source.incarnation:
+                    self.refused_unproved += 1
+                elif self.member is not None and not self.may_take:
+                    # To who was put out nobody sends again what it misses: nothing more comes in.
+                    self.member.receive(frames, source, now_ns)
+            except RemoteProtocolError:
+                self.refused_notes += 1
+
+    def on_timer(self, now_ns: int) -> None:
+        """Whatever is due by now."""
+        if self._notes:
+            self._read_notes(now_ns)
+        if self.member is not None and self.member.next_deadline_ns() <= now_ns:
+            self.member.on_timer(now_ns)
+        if now_ns >= self._hello_ns:
+            self.say_hello(now_ns)
+        if self.member is None and self.roster.complete:
+            # There is nobody to wait for: a group of one, or all others have left.
+            self._complete(now_ns)
+
+    def next_deadline_ns(self) -> int:
+        """When to call `on_timer` and `flush` at the latest."""
+        if self._notes:
+            return 0
+        soonest = self._hello_ns
+        if self.member is not None:
+            soonest = min(soonest, self.member.next_deadline_ns())
+        if self._retry_ns >= 0:
+            soonest = min(soonest, self._retry_ns)
+        return soonest
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def flush(self, now_ns: int) -> None:
+        """Send what the member wants sent, as far as the sockets have room."""
+        if self._unsent:
+            if now_ns < self._retry_ns:
+                return
+            waiting, self._unsent, self._retry_ns = self._unsent, [], -1
+            for to, datagrams in waiting:
+                self._send(to, datagrams, now_ns)
+            if self._unsent:
+                return
+        if self.member is None:
+            return
+        while True:
+            self._send_some(self.member.datagrams(now_ns, _DATAGRAMS_PER_CALL), now_ns)
+            if self._unsent or not self.member.unsent:
+                return
+
+    def _send_some(self, datagrams: list[Outgoing], now_ns: int) -> None:
+        sealer = self._sealer
+        everybody: list[bytes] = []
+        for outgoing in datagrams:
+            if outgoing.to == EVERYBODY:
+                everybody.append(sealer.seal(outgoing.frames))
+                continue
+            address = self.roster.address_of(outgoing.to)
+            if address is not None:
+                self._send(address, [sealer.seal(outgoing.frames)], now_ns)
+        if everybody:
+            self._send(None, everybody, now_ns)
+
+    @property
+    def congested(self) -> bool:
+        """Whether datagrams wait because the sockets are full."""
+        return bool(self._unsent)
+
+    def _send(self, to: Address | None, datagrams: list[bytes], now_ns: int) -> None:
+        if to is None:
+            taken = self.transport.send_all(datagrams)
+        else:
+            taken = self.transport.send(to, datagrams)
+        if taken < len(datagrams):
+            self._unsent.append((to, datagrams[taken:]))
+            self._retry_ns = now_ns + RETRY_NS
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def _on_roster(self, now_ns: int) -> None:
+        """The roster may have changed: begin, let go those that left."""
+        roster = self.roster
+        self._expect()
+        self.transport.peers = roster.addresses()
+        if self.member is None:
+            if roster.former_incarnation >= self.me.incarnation:
+                # The clock went back since the former life, or somebody has our name.
+                life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
+                if not is_life(life):
+                    self.end(f"{self.config.name!r} has used up its lives; join by another name")
+                    return
+                self._begin(life)
+            if roster.complete:
+                self._complete(now_ns)
+            return
+        if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
+            self.end(
+                f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
+                "way for longer than evict_after_s; join again",
+                may_take=True,
+            )
+        if roster.former_incarnation > self.me.incarnation:
+            self.end(
+                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
+                "give each member a name of its own"
+                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
+                may_take=True,
+            )
+        self._remove_gone(now_ns)
+
+    def _remove_gone(self, now_ns: int) -> None:
+        assert self.member is not None
+        for member in self.roster.members:
+            if member == self.roster.me:
+                continue
+            if self.roster.gone(member) and member not in self._removed:
+                self._removed.add(member)
+                self.member.remove(member, now_ns)
+            elif not self.roster.gone(member):
+                # It is back: the member hears that from its first datagram in another life.
+                self._removed.discard(member)
+
+    def _complete(self, now_ns: int) -> None:
+        """All members are known and agree: the protocol begins."""
+        roster = self.roster
+        limits = self.config.member_config(
+            len(roster.members),
+            self.transport.path_mtu_bytes,
+            self.transport.receive_buffer_bytes // 2,
+            [roster.name_of(member) for member in roster.members],
+        )
+        self.member = self._make(
+            limits,
+            self.me,
+            roster.view(limits.f),
+            self._stream,
+            self._observer(self.me),
+            roster.former_incarnation >= 0,
+        )
+        self._remove_gone(now_ns)
+        self.say_hello(now_ns)
+
+    def evict(self, member: int, now_ns: int) -> None:
+        """Put a member out of the group, for everybody."""
+        peer = self.roster.peers.get(member)
+        self.roster.evicted[member] = 0 if peer is None else peer.incarnation
+        self._on_roster(now_ns)
+        self.say_hello(now_ns)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def end(self, why: str, may_take: bool = False) -> None:
+        """Go on no longer; of several reasons the first is told. What waits may be taken until
+        this member leaves or fails.
+        """
+        if self.ended is None:
+            self.ended = GroupClosedError(why)
+            self.may_take = may_take
+            if self.on_ended is not None:
+                self.on_ended()
+        elif not may_take:
+            self.may_take = False
+
+    def may_leave(self, now_ns: int) -> bool:
+        """Whether nothing is lost with this member; from the first question on it sends no more."""
+        if self.ended is not None:
+            raise self.ended
+        if self.member is None:
+            return True
+        self.member.begin_leaving(now_ns)
+        return self.member.may_leave(self._silent(), now_ns)
+
+    def _silent(self) -> list[int]:
+        return [] if self.silent is None else self.silent()
+
+    def _settle(self, now_ns: int) -> None:
+        """See whether what this member sent and took is safe at the others, and say so if not."""
+        if self.member is None:
+            self.settled = True
+            return
+        self.member.begin_leaving(now_ns)
+        self.settled = self.member.settled(self._silent())
+        if not self.settled and self.on_unsettled is not None:
+            self.on_unsettled(now_ns)
+
+    def leave(self, now_ns: int) -> None:
+        """Tell the others not to wait for this member any more. Nothing can be sent after it."""
+        if self.ended is None:
+            self._settle(now_ns)
+        self.end(f"{self.config.name} has left {self.config.group!r}")
+        self.flush(now_ns)
+        self.roster.left[self.roster.me] = self.me.incarnation
+        for _ in range(3):  # it may be lost; if all are, others wait until they give up
+            self.say_hello(now_ns)
+
+    def close(self) -> None:
+        """Let go of the sockets."""
+        self.transport.close()

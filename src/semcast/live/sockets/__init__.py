@@ -1,0 +1,1 @@
+"""Sockets: addresses, transports, and datagrams through them. Knows nothing of members."""
