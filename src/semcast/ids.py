@@ -10,6 +10,10 @@ from semcast._native import i64
 SEQ_MAX: Final = (1 << 62) - 1
 # Ids of groups, senders and incarnations: small enough to be native integers in compiled code.
 ID_MAX: Final = (1 << 62) - 1
+# As a time in nanoseconds: later than anything that is ever due.
+NEVER: Final = SEQ_MAX
+# As a destination, in place of an id, a position or a node: all others.
+EVERYBODY: Final = -1
 
 
 class RandomStream(Protocol):

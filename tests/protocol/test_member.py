@@ -5,11 +5,10 @@ import random
 import pytest
 
 from semcast.errors import ConfigError, RemoteProtocolError, WindowFullError
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.repair import Covered, Nak

@@ -3,8 +3,8 @@
 import pytest
 
 from semcast.errors import MessageTooLargeError
-from semcast.ids import Source
-from semcast.protocol.outbox import EVERYBODY, Outbox
+from semcast.ids import EVERYBODY, Source
+from semcast.protocol.outbox import Outbox
 from semcast.wire.decode import Decoder
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, Times, Tree

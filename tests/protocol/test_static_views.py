@@ -6,10 +6,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.ids import Source
-from semcast.protocol.membership.static import NEVER, StaticViews
+from semcast.ids import EVERYBODY, NEVER, Source
+from semcast.protocol.membership.static import StaticViews
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY, Outbox
+from semcast.protocol.outbox import Outbox
 from semcast.wire.decode import Decoder
 from semcast.wire.families.lives import LIVES_ROWS_MAX, Lives
 from semcast.wire.limits import Limits

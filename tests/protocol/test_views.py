@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.errors import ConfigError
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.lives import LIVES_ROWS_MAX, Lives

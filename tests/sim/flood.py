@@ -7,13 +7,13 @@ from collections import deque
 from typing import Final
 
 from semcast.errors import GroupClosedError, WindowFullError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import EVERYBODY, SEQ_MAX, RandomStream, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.machine import Machine
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY, Outgoing
+from semcast.protocol.outbox import Outgoing
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter
 from semcast.wire.message import Message

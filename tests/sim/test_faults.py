@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from tests.sim.arrivals import Arrival, Sends, watch
 
 from semcast.errors import ConfigError
+from semcast.ids import EVERYBODY
 from semcast.sim.faults import (
     BurstLoss,
     Corruption,
@@ -24,7 +25,7 @@ from semcast.sim.faults import (
     Partition,
     Reordering,
 )
-from semcast.sim.network import EVERYBODY, Ideal, Network, Stage, SwitchedLan
+from semcast.sim.network import Ideal, Network, Stage, SwitchedLan
 from semcast.sim.scheduler import Scheduler
 
 LATENCY_NS = 1000

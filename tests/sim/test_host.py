@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from tests.sim.arrivals import Sends, watch
 
 from semcast.errors import ConfigError
+from semcast.ids import EVERYBODY
 from semcast.sim.faults import Partition
 from semcast.sim.host import (
     Cost,
@@ -14,14 +15,7 @@ from semcast.sim.host import (
     LinearCost,
     MeasuredHosts,
 )
-from semcast.sim.network import (
-    EVERYBODY,
-    Ideal,
-    Network,
-    Receiver,
-    RouterTree,
-    tree_parents,
-)
+from semcast.sim.network import Ideal, Network, Receiver, RouterTree, tree_parents
 from semcast.sim.scheduler import Handler, Scheduler
 
 US = 1000

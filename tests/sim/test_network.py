@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.sim.arrivals import Arrival, Sends, watch
 
 from semcast.errors import ConfigError, LocalProtocolError
+from semcast.ids import EVERYBODY
 from semcast.sim.network import (
-    EVERYBODY,
     NO_PARENT,
     PACKET_BYTES_MAX,
     Ideal,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from mypy_extensions import i64
 
 from semcast.errors import LocalProtocolError
-from semcast.sim.scheduler import NEVER, NO_EVENT, PRIORITY_MAX, Handler, Scheduler
+from semcast.ids import NEVER
+from semcast.sim.scheduler import NO_EVENT, PRIORITY_MAX, Handler, Scheduler
 
 # Few different times and priorities, so that they often agree.
 EVENTS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), max_size=60)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from mypy_extensions import i64
 
 from semcast.errors import ConfigError, LocalProtocolError
+from semcast.ids import EVERYBODY
 from semcast.sim.host import CostHosts, LinearCost
-from semcast.sim.network import EVERYBODY, Receiver, RouterTree
+from semcast.sim.network import Receiver, RouterTree
 from semcast.sim.scheduler import Handler, Scheduler
 from semcast.sim.stability.fabric import Arrivals, Fabric
 from semcast.sim.stability.reading import Reading

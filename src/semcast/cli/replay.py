@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 256
 _DRAIN_S: Final = 60.0
-_MEMBERS_MAX: Final = 32
+_REPLAY_SENDERS_MAX: Final = 32
 
 
 @group_command(group_first=False)
@@ -87,10 +87,10 @@ def _senders(trace: Path, target: Target, count: int) -> list[str]:
     found: dict[str, None] = {}
     for row in _rows(trace, count, timed=False):
         found.setdefault(row.sender)
-        if len(found) > _MEMBERS_MAX:
+        if len(found) > _REPLAY_SENDERS_MAX:
             raise InputError(
-                f"{trace}: more than {_MEMBERS_MAX} senders, and with --per-sender each would be a "
-                "member of this process; replay a part of it (--count), or as one stream"
+                f"{trace}: more than {_REPLAY_SENDERS_MAX} senders, and with --per-sender each "
+                "would be a member of this process; replay a part of it (--count), or as one stream"
             )
     if "" in found:
         raise InputError(f"{trace}: a message without a sender; --per-sender needs all of them")

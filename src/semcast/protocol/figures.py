@@ -11,7 +11,7 @@ from mypy_extensions import i64
 # Clocks drift apart by some 0.1 ms a second at the most: what is older than two of these is
 # forgotten, so that ages stay right to some milliseconds.
 WINDOW_NS: Final = 10_000_000_000
-_NEVER: Final = (1 << 62) - 1
+_UNKNOWN_NS: Final = (1 << 62) - 1
 
 
 @final
@@ -57,8 +57,8 @@ class Transit:
 
     def __init__(self) -> None:
         self._began_ns: i64 = -WINDOW_NS
-        self._least_ns: i64 = _NEVER
-        self._before_ns: i64 = _NEVER
+        self._least_ns: i64 = _UNKNOWN_NS
+        self._before_ns: i64 = _UNKNOWN_NS
 
     def arrived(self, sent_ns: i64, now_ns: i64) -> None:
         """A message of that time is here; once for each run of messages in a datagram."""

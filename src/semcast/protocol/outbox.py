@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from semcast.errors import MessageTooLargeError
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.wire.encode import FrameWriter
 from semcast.wire.fragment import fragments_of
 from semcast.wire.frames import ControlFrame
@@ -11,7 +11,6 @@ from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
 # The destination of a multicast.
-EVERYBODY: Final = -1
 # How many ranges or covers go into one frame; the smallest datagram has room for them.
 ROWS_MAX: Final = 12
 

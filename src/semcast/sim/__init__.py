@@ -23,7 +23,6 @@ from semcast.sim.host import (
     MeasuredHosts,
 )
 from semcast.sim.network import (
-    EVERYBODY,
     NO_PARENT,
     Ideal,
     Network,
@@ -33,11 +32,9 @@ from semcast.sim.network import (
     SwitchedLan,
     tree_parents,
 )
-from semcast.sim.scheduler import NEVER, NO_EVENT, Handler, Scheduler
+from semcast.sim.scheduler import NO_EVENT, Handler, Scheduler
 
 __all__ = [
-    "EVERYBODY",
-    "NEVER",
     "NO_EVENT",
     "NO_PARENT",
     "BurstLoss",

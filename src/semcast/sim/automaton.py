@@ -11,14 +11,14 @@ are one state. Members cannot be copied, so a state is reached again by repeatin
 from typing import Final, NamedTuple, TypeAlias, final
 
 from semcast.errors import WindowFullError
-from semcast.ids import SEQ_MAX, Source
+from semcast.ids import EVERYBODY, SEQ_MAX, Source
 from semcast.journal import Event, Header, Journal, JournalObserver, node_name
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY, Outgoing
+from semcast.protocol.outbox import Outgoing
 from semcast.sim.digest import digest
 
 # What can happen to a member: its application multicasts the next so many messages at once; a

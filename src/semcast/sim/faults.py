@@ -16,9 +16,9 @@ from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError
-from semcast.ids import RandomStream
+from semcast.ids import NEVER, RandomStream
 from semcast.sim.network.base import Layer, Stage, Waiting
-from semcast.sim.scheduler import NEVER, Scheduler
+from semcast.sim.scheduler import Scheduler
 
 _DELAY_NS_MAX: Final = 1 << 60
 

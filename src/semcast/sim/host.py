@@ -19,7 +19,8 @@ from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError
-from semcast.sim.network.base import EVERYBODY, Layer, Network, Stage, Waiting
+from semcast.ids import EVERYBODY
+from semcast.sim.network.base import Layer, Network, Stage, Waiting
 from semcast.sim.scheduler import Handler
 
 _COST_MAX: Final = 1 << 40

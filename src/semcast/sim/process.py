@@ -14,12 +14,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.errors import RemoteProtocolError, WindowFullError
-from semcast.ids import Source
+from semcast.ids import NEVER, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.machine import MachineMaker
 from semcast.protocol.membership.view import View
 from semcast.sim.network import Network, Receiver
-from semcast.sim.scheduler import NEVER, NO_EVENT, Handler
+from semcast.sim.scheduler import NO_EVENT, Handler
 from semcast.sim.tally import Tally
 from semcast.sim.traffic import Item
 from semcast.wire.keys import Keyring, Unsealed

@@ -22,7 +22,7 @@ from semcast.sim.two_buffers import TwoBuffers
 from semcast.wire.limits import Limits
 
 FILE_BYTES_MAX: Final = 1 << 20
-MEMBERS_MAX: Final = 10_000
+SCENARIO_MEMBERS_MAX: Final = 10_000
 Seconds: TypeAlias = Annotated[float, Between(0, 1e7)]
 Milliseconds: TypeAlias = Annotated[float, Between(0, 3_600_000)]
 Microseconds: TypeAlias = Annotated[float, Between(0, 3_600_000_000)]
@@ -120,10 +120,10 @@ class Tree(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.branching**self.height > MEMBERS_MAX:
+        if self.branching**self.height > SCENARIO_MEMBERS_MAX:
             raise ConfigError(
                 f"branching is {self.branching} and height {self.height}; "
-                f"a group has at most {MEMBERS_MAX} members"
+                f"a group has at most {SCENARIO_MEMBERS_MAX} members"
             )
         self.parents()
 
@@ -319,7 +319,7 @@ class TwoBufferScenario(TwoBuffers):
 class ProtocolScenario(Settings):
     """A group of members that run the real protocol."""
 
-    members: Annotated[int, Between(1, MEMBERS_MAX)]
+    members: Annotated[int, Between(1, SCENARIO_MEMBERS_MAX)]
     model: Literal["protocol"] = "protocol"
     title: str = ""
     seed: int = 1

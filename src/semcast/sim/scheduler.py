@@ -16,10 +16,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import LocalProtocolError
-from semcast.ids import SEQ_MAX
+from semcast.ids import NEVER
 
 # An event that is never due: what a member's next_deadline_ns says when it waits for nothing.
-NEVER: Final = SEQ_MAX
 PRIORITY_MAX: Final = 63
 NO_EVENT: Final = -1  # an event id that no event has; cancelling it does nothing
 

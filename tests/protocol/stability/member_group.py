@@ -12,12 +12,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY
 from semcast.protocol.stability.followed import ENDED
 from semcast.wire.message import Message
 

@@ -11,12 +11,11 @@ import pytest
 
 from semcast.check import check_all
 from semcast.errors import ConfigError
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY
 from semcast.protocol.stability.rounds.detection import RoundDetection
 from semcast.protocol.stability.rounds.measuring import Measuring, Stopwatch, round_us
 from semcast.protocol.stability.rounds.protocols import RoundSetup, check_measured

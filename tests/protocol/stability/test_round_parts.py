@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semcast.ids import Source
+from semcast.ids import NEVER, Source
 from semcast.model.trigger import trigger as closed_form
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
@@ -21,7 +21,7 @@ from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.roll import Roll, rooted
 from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
 from semcast.protocol.stability.rounds.told import ACK, INFO, START
-from semcast.protocol.stability.rounds.trigger import NEVER, Trigger
+from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
 from semcast.wire.families.measures import Echo, Times

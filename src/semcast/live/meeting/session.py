@@ -13,7 +13,7 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from semcast.errors import GroupClosedError, RemoteProtocolError
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.live.config import GroupConfig
 from semcast.live.meeting.door import Came, later_life
 from semcast.live.meeting.notes import SOURCE_FROM, SOURCE_TO, NoteExchange
@@ -23,7 +23,7 @@ from semcast.live.sockets.datagrams import Transport
 from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY, Outgoing
+from semcast.protocol.outbox import Outgoing
 from semcast.wire.keys import Keyring
 from semcast.wire.note import decode_note, is_note
 from semcast.wire.seal import REPLAYS

@@ -13,9 +13,9 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import EVERYBODY, NEVER, RandomStream, Source
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY, Outbox
+from semcast.protocol.outbox import Outbox
 from semcast.protocol.part import Part
 from semcast.wire.families.lives import LIVES, LIVES_ROWS_MAX, Lives
 from semcast.wire.frames import ControlFrame
@@ -26,7 +26,6 @@ _PERIODS_MAX: Final = 32
 _TELLERS: Final = 4
 # A number of views that no group comes to.
 NUMBER_MAX: Final = 1 << 31
-NEVER: Final = SEQ_MAX
 
 
 @final

@@ -8,8 +8,9 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import EVERYBODY
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
+from semcast.protocol.outbox import ROWS_MAX, Outbox
 from semcast.protocol.stability.detection import Detection
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.pacer import Pacer

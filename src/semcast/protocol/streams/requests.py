@@ -8,12 +8,12 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX, Source
+from semcast.ids import EVERYBODY, SEQ_MAX, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
-from semcast.protocol.outbox import EVERYBODY, ROWS_MAX, Outbox
+from semcast.protocol.outbox import ROWS_MAX, Outbox
 from semcast.protocol.part import Part
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.stability.detection import Detection

@@ -4,20 +4,12 @@ All of them are a `Network`: nodes are numbered from 0, `send` takes a packet fo
 EVERYBODY, and it arrives at the `Receiver` that was attached to the node.
 """
 
-from semcast.sim.network.base import (
-    EVERYBODY,
-    PACKET_BYTES_MAX,
-    Layer,
-    Network,
-    Receiver,
-    Stage,
-)
+from semcast.sim.network.base import PACKET_BYTES_MAX, Layer, Network, Receiver, Stage
 from semcast.sim.network.lan import SwitchedLan
 from semcast.sim.network.mesh import Ideal, SharedPointToPoint
 from semcast.sim.network.tree import NO_PARENT, RouterTree, tree_parents
 
 __all__ = [
-    "EVERYBODY",
     "NO_PARENT",
     "PACKET_BYTES_MAX",
     "Ideal",

@@ -15,9 +15,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError, LocalProtocolError
+from semcast.ids import EVERYBODY
 from semcast.sim.scheduler import Handler, Scheduler
 
-EVERYBODY: Final = -1  # as `to_node`: all nodes but the sender
 PACKET_BYTES_MAX: Final = 1 << 20
 # 4.4 seconds a byte. The slowest transmission of the largest packet fits in 62 bits.
 _BYTE_PS_MAX: Final = 1 << 42

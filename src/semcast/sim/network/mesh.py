@@ -11,7 +11,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import ConfigError
-from semcast.sim.network.base import EVERYBODY, Links, Network, Waiting, check_latency
+from semcast.ids import EVERYBODY
+from semcast.sim.network.base import Links, Network, Waiting, check_latency
 from semcast.sim.scheduler import Scheduler
 
 # Two integers for each pair: 4,096 nodes take 256 MiB.

@@ -15,7 +15,8 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from semcast.errors import ConfigError
-from semcast.sim.network.base import EVERYBODY, Copies, Links, Network, Waiting, check_latency
+from semcast.ids import EVERYBODY
+from semcast.sim.network.base import Copies, Links, Network, Waiting, check_latency
 from semcast.sim.scheduler import Handler, Scheduler
 
 NO_PARENT: Final = -1

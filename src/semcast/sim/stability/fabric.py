@@ -18,9 +18,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError, LocalProtocolError
-from semcast.ids import RandomStream
+from semcast.ids import EVERYBODY, RandomStream
 from semcast.sim.host import Cost
-from semcast.sim.network.base import EVERYBODY, Links
+from semcast.sim.network.base import Links
 from semcast.sim.scheduler import Handler, Scheduler
 from semcast.sim.stability.reading import Reading
 from semcast.sim.stability.routes import Routes

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 from semcast.errors import ConfigError
 from semcast.sim.settings import Between, Settings, hints_of
 
-MEMBERS_MAX: Final = 1_000_000
+ROUND_MEMBERS_MAX: Final = 1_000_000
 ProtocolName: TypeAlias = Literal["coordp", "fulldist", "train", "s_coordp", "s_train", "gossip"]
 PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 Branching: TypeAlias = Annotated[int, Between(1, 1000)]
@@ -34,10 +34,10 @@ class CompleteTree(Settings):
             raise ConfigError(
                 f"leaf_degree is {self.leaf_degree}; it goes up to the branching, {self.branching}"
             )
-        if self.size > MEMBERS_MAX:
+        if self.size > ROUND_MEMBERS_MAX:
             raise ConfigError(
                 f"a tree of branching {self.branching} and height {self.height} has {self.size} "
-                f"members; a simulated round has at most {MEMBERS_MAX}"
+                f"members; a simulated round has at most {ROUND_MEMBERS_MAX}"
             )
 
     @property
@@ -54,7 +54,7 @@ class CompleteTree(Settings):
 class RandomTree(Settings):
     """A random tree of a mean degree and a height (STAB §5.4.2), drawn with the run's seed."""
 
-    members: Annotated[int, Between(2, MEMBERS_MAX)]
+    members: Annotated[int, Between(2, ROUND_MEMBERS_MAX)]
     kind: Literal["random"] = "random"
     branching: Branching = 4
     height: Height = 5
@@ -64,7 +64,7 @@ class RandomTree(Settings):
 class FilledTree(Settings):
     """Any number of members, level by level, the last level filled from the left."""
 
-    members: Annotated[int, Between(1, MEMBERS_MAX)]
+    members: Annotated[int, Between(1, ROUND_MEMBERS_MAX)]
     kind: Literal["filled"] = "filled"
     branching: Branching = 4
 
@@ -150,8 +150,8 @@ class Variant(Settings):
     title: str
     tree: Tree | None = None
     links: Links | None = None
-    senders: Annotated[int, Between(0, MEMBERS_MAX)] | None = None
-    senders_per_sequence: Annotated[int, Between(1, MEMBERS_MAX)] | None = None
+    senders: Annotated[int, Between(0, ROUND_MEMBERS_MAX)] | None = None
+    senders_per_sequence: Annotated[int, Between(1, ROUND_MEMBERS_MAX)] | None = None
     placement: Literal["aligned", "random"] | None = None
     timeout_ms: Milliseconds | None = None
     traffic: Traffic | None = None
@@ -167,10 +167,10 @@ class StabilityScenario(Settings):
     protocol: ProtocolName = "s_coordp"
     tree: Tree = field(default_factory=CompleteTree)
     # Whose messages are tracked: the first so many members. 0: all, as in the paper.
-    senders: Annotated[int, Between(0, MEMBERS_MAX)] = 0
+    senders: Annotated[int, Between(0, ROUND_MEMBERS_MAX)] = 0
     # The messages of so many senders are numbered in one series, so that they need one number
     # together in every message (STAB §7).
-    senders_per_sequence: Annotated[int, Between(1, MEMBERS_MAX)] = 1
+    senders_per_sequence: Annotated[int, Between(1, ROUND_MEMBERS_MAX)] = 1
     # Whether the members of the protocol's tree sit on the nodes of the network's, as the paper
     # has it, or anywhere.
     placement: Literal["aligned", "random"] = "aligned"

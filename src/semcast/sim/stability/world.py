@@ -14,10 +14,10 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
+from semcast.ids import EVERYBODY, NEVER
 from semcast.protocol.stability.rounds.shape import Shape, complete_tree, filled_tree, random_tree
 from semcast.sim.host import LinearCost
-from semcast.sim.network.base import EVERYBODY
-from semcast.sim.scheduler import NEVER, NO_EVENT, Handler, Scheduler
+from semcast.sim.scheduler import NO_EVENT, Handler, Scheduler
 from semcast.sim.stability.fabric import Arrivals, Fabric
 from semcast.sim.stability.outcome import StabilityOutcome, Timing, outcome_of
 from semcast.sim.stability.parties import Party, make_parties, size_of

@@ -8,10 +8,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import RandomStream, Source
+from semcast.ids import EVERYBODY, RandomStream, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
-from semcast.protocol.outbox import EVERYBODY, Outbox
+from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
 from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.gossip.telling import Telling

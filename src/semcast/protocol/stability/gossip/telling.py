@@ -12,7 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX
+from semcast.ids import NEVER
 from semcast.protocol.config import MemberConfig
 
 # A group at rest gossips ever less often, down to this many periods apart.
@@ -22,7 +22,6 @@ _TOLD_PER_WINDOW: Final = 8
 # Those who have told lately tell again with others only if so large a part has come of what would
 # make them tell without delay.
 _WORTH_TELLING_PART: Final = 4
-_NEVER: Final = SEQ_MAX
 
 
 @final
@@ -48,7 +47,7 @@ class Telling:
         # have been lost, and nobody would know.
         self._wait_first_ns: Final[i64] = min(config.nak_delay_ns, config.gossip_period_ns)
         self._wait_ns: i64 = self._wait_first_ns
-        self._waits_until_ns: i64 = _NEVER
+        self._waits_until_ns: i64 = NEVER
         # How soon somebody else who has no room is told again; likewise each time later, as long as
         # there is nothing new to tell.
         self._again_ns: i64 = self._wait_first_ns
@@ -59,13 +58,13 @@ class Telling:
 
     def no_room(self, now_ns: i64) -> None:
         """There is no room to send until votes come."""
-        if self._waits_until_ns == _NEVER:
+        if self._waits_until_ns == NEVER:
             self._wait_ns = self._wait_first_ns
             self._waits_until_ns = max(now_ns, self._told_ns) + self._wait_ns
 
     def room(self) -> None:
         """It can send again."""
-        self._waits_until_ns = _NEVER
+        self._waits_until_ns = NEVER
 
     def somebody_waits(self, now_ns: i64) -> None:
         """Somebody has no room, and may not have heard what it was told: tell it again.
@@ -122,6 +121,6 @@ class Telling:
         self._told_ns = now_ns
         self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
         self.next_ns = self._put_off_ns = now_ns + self._rest_periods * self._period_ns
-        if self._waits_until_ns != _NEVER:
+        if self._waits_until_ns != NEVER:
             self._wait_ns = min(2 * self._wait_ns, self._period_ns)
             self._waits_until_ns = now_ns + self._wait_ns

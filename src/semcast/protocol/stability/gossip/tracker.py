@@ -223,10 +223,8 @@ class GossipTracker:
 
     def _vector(self, page: Page) -> Vector:
         view, followed = self._followed.view, self._followed
-        rows = []
-        for source in followed.first(page.rows):
-            row = page.rows[source]
-            rows.append(Progress(source, row.agreed, row.lowest, row.newest))
+        first = [(source, page.rows[source]) for source in followed.first(page.rows)]
+        rows = [Progress(source, row.agreed, row.lowest, row.newest) for source, row in first]
         ended = [followed.last_ended(sender) for sender in page.ended]
         return Vector(
             view.digest,
@@ -285,9 +283,8 @@ class GossipTracker:
     def _learn(self, page: Page, number: int, vector: Vector) -> list[Source]:
         grown: list[Source] = []
         followed = self._followed
-        for source in vector.ended:
-            known = followed.page(source) != number or followed.has_ended(source)
-            if not known and not self._safety:
+        for source in [] if self._safety else vector.ended:
+            if followed.page(source) == number and not followed.has_ended(source):
                 self._end(page, source)
         for told in vector.rows:
             source = told.source

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
@@ -18,7 +18,6 @@ from semcast.protocol.stability.rounds.measuring import Measuring
 from semcast.protocol.stability.rounds.pages import Pages
 from semcast.protocol.stability.rounds.protocols import RoundSetup
 from semcast.protocol.stability.rounds.rides import Rides
-from semcast.protocol.stability.rounds.told import EVERYBODY
 from semcast.wire.families.measures import ECHO, TIMES, TREE
 from semcast.wire.families.rounds import ROUND, Round
 from semcast.wire.frames import ControlFrame

@@ -9,8 +9,9 @@ from typing import final
 
 from mypy_extensions import i64
 
+from semcast.ids import EVERYBODY
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import EVERYBODY, INFO, Told
+from semcast.protocol.stability.rounds.told import INFO, Told
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 
 

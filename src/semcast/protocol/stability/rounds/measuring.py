@@ -19,7 +19,7 @@ from typing import Final, final
 import numpy as np
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX
+from semcast.ids import EVERYBODY, SEQ_MAX
 from semcast.protocol.membership.view import View
 from semcast.protocol.stability.rounds.roll import Roll, name_of
 from semcast.protocol.stability.rounds.shape import (
@@ -30,7 +30,6 @@ from semcast.protocol.stability.rounds.shape import (
     measured_tree,
 )
 from semcast.protocol.stability.rounds.shape import Times as Table
-from semcast.protocol.stability.rounds.told import EVERYBODY
 from semcast.wire.families.measures import TIME_US_MAX, Echo, MeasureFrame, Times, Tree
 from semcast.wire.frames import ControlFrame
 

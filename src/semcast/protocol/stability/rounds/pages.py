@@ -12,7 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.protocol.membership.view import View
 from semcast.protocol.stability.followed import (
     ENDED,
@@ -20,10 +20,9 @@ from semcast.protocol.stability.followed import (
     page_of,
 )
 from semcast.protocol.stability.rounds.page import COLUMNS, NO_COLUMN, TOLD_RESULTS, Page, Row
-from semcast.protocol.stability.rounds.patience import NEVER
 from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
 from semcast.protocol.stability.rounds.roll import Roll
-from semcast.protocol.stability.rounds.told import EVERYBODY, Numbers, Told
+from semcast.protocol.stability.rounds.told import Numbers, Told
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import Round
 

@@ -9,9 +9,6 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX
-
-NEVER: Final = SEQ_MAX
 _DOUBLINGS_MAX: Final = 5
 # What is usual is no more than so many times what the quickest round took, or the first guess; that
 # is forgotten slowly, by this part of it in each round, since networks change.

@@ -8,12 +8,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX, Source
+from semcast.ids import NEVER, Source
 from semcast.wire.encode import FrameWriter
 from semcast.wire.frames import ControlFrame
 from semcast.wire.limits import Limits
-
-NEVER: Final = SEQ_MAX
 
 
 @final

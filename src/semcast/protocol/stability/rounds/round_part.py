@@ -13,19 +13,13 @@ import numpy as np
 from mypy_extensions import i64
 from numpy.typing import NDArray
 
+from semcast.ids import EVERYBODY, NEVER
 from semcast.protocol.stability.followed import ABSTAINS
 from semcast.protocol.stability.rounds.missing import NOBODY_MISSING, Missing
-from semcast.protocol.stability.rounds.patience import NEVER, Patience
+from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.roll import Roll
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import (
-    ACK,
-    EVERYBODY,
-    INFO,
-    START,
-    Numbers,
-    Told,
-)
+from semcast.protocol.stability.rounds.told import ACK, INFO, START, Numbers, Told
 from semcast.protocol.stability.rounds.votes import (
     AllVotes,
     SomeVotes,

@@ -19,7 +19,7 @@ from semcast.errors import ConfigError
 from semcast.ids import RandomStream
 
 NOBODY: Final = -1
-MEMBERS_MAX: Final = 1 << 20
+SHAPE_MEMBERS_MAX: Final = 1 << 20
 # A table of round-trip times has n² entries.
 MEASURED_MAX: Final = 2048
 _TWO_OPT_PASSES_MAX: Final = 8
@@ -239,7 +239,7 @@ def random_tree(members: int, branching: int, height: int, random: RandomStream)
     be nothing to hang the next on.
     """
     _require_size(members)
-    above = sum(branching**k for k in range(height)) if height < 64 else MEMBERS_MAX
+    above = sum(branching**k for k in range(height)) if height < 64 else SHAPE_MEMBERS_MAX
     if branching < 1 or height < 1 or members <= above:
         raise ConfigError(
             f"a random tree of {members} members, branching {branching} and height {height}; "
@@ -382,5 +382,5 @@ def clean_times(rtt: Times) -> Times:
 
 
 def _require_size(members: int) -> None:
-    if not 1 <= members <= MEMBERS_MAX:
-        raise ConfigError(f"{members} members; a shape has 1 to {MEMBERS_MAX}")
+    if not 1 <= members <= SHAPE_MEMBERS_MAX:
+        raise ConfigError(f"{members} members; a shape has 1 to {SHAPE_MEMBERS_MAX}")

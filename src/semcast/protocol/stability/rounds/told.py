@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-EVERYBODY: Final = -1
 
 # A round begins, or somebody waits for the receiver's votes in it.
 START: Final = 1

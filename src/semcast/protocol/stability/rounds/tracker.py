@@ -33,10 +33,10 @@ from typing import ClassVar
 
 from mypy_extensions import i64
 
-from semcast.protocol.stability.rounds.patience import NEVER
+from semcast.ids import EVERYBODY, NEVER
 from semcast.protocol.stability.rounds.round_part import GATHERING, IDLE, SENT, RoundPart
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import ACK, ASK, EVERYBODY, INFO, START, Told
+from semcast.protocol.stability.rounds.told import ACK, ASK, INFO, START, Told
 from semcast.protocol.stability.rounds.votes import highest
 
 __all__ = ["ACK", "ASK", "EVERYBODY", "INFO", "NEVER", "START", "RoundTracker", "Told"]

@@ -14,9 +14,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import SEQ_MAX
+from semcast.ids import NEVER
 
-NEVER: Final = SEQ_MAX
 # What a new measurement counts for.
 _WEIGHT: Final = 0.25
 _ALPHA_MAX: Final = 0.999
