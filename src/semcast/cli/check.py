@@ -47,14 +47,9 @@ def check(
     events = sum(events_in(journal, one) for one in runs)
     if events > EVENTS_MAX:
         hint = (
-            f"semcast: some {events:,} events will take this one process about "
-            f"{events // EVENTS_MAX * _SECONDS:,} s; semcast verify {journal} judges them on all "
-            "cores, with memory that does not grow with the journal"
+            f"semcast: some {events:,} events are many for one process; semcast verify {journal} "
+            "judges them on all cores, in parts"
         )
         print(spelled(hint), file=sys.stderr)
     verdicts = [verdict_on(read_journal(journal, one), wanted, rest, show) for one in runs]
     return told(journal, verdicts, show, per_run, as_json)
-
-
-# What judging EVENTS_MAX events takes, about.
-_SECONDS = 4
