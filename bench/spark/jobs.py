@@ -40,7 +40,7 @@ class TimedFrames(Frames):
     """Frames that are computed, and timed, when somebody first asks for them."""
 
     def __init__(self, frames: Frames, meter: Meter) -> None:
-        super().__init__(frames.spark, frames.events, frames.survey, frames.makers)
+        super().__init__(frames.spark, frames.events, frames.survey, frames.makers, frames.files)
         self._meter: Final = meter
 
     def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
@@ -108,7 +108,7 @@ def verify(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str]
     def look() -> Frames:
         looked = run_job(spark, SURVEY, lambda: survey(journals.events, journals.headers))
         verdicts = verdicts_of(looked, properties, None)
-        return open_frames(spark, journals.events, looked, properties, verdicts)
+        return open_frames(spark, journals, looked, properties, verdicts)
 
     looked = meter.time(SURVEY, look, shared=True)
     if looked is None:

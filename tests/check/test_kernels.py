@@ -18,14 +18,23 @@ from semcast.check import safe_purging as safe
 from semcast.check.accounting import BooksKernel
 from semcast.check.covers import CoversKernel
 from semcast.check.fifo_order import FifoOrderKernel
+from semcast.check.files import judge_file
 from semcast.check.flow_bounds import FlowBoundsKernel
 from semcast.check.integrity import IntegrityKernel
-from semcast.check.kernel import BY_LIVES, BY_NODE, BY_SENDER, IN_ORDER, feed_all, standing
+from semcast.check.kernel import (
+    BY_LIVES,
+    BY_NODE,
+    BY_SENDER,
+    IN_ORDER,
+    Finding,
+    feed_all,
+    standing,
+)
 from semcast.check.owed import OwedKernel
 from semcast.check.report import makers_of
 from semcast.check.rows import COLUMNS, Rows
 from semcast.check.stability import StabilityKernel
-from semcast.journal import Journal, read_journal
+from semcast.journal import Journal, read_journal, write_journal
 from semcast.sim.cases import case
 from semcast.sim.world import run as simulate
 
@@ -103,6 +112,10 @@ def found_in_batches(history: History, size: int) -> Counter[Violation]:
         batches = batches_of(history, sorting, size)
         for some in feed_all(batches, "group", history.facts, sorting, makers):
             found += some
+    return told_of(history, found)
+
+
+def told_of(history: History, found: list[Finding]) -> Counter[Violation]:
     promised = {one.name for one in PROPERTIES if one.applies(history.header)}
     return Counter(
         one.violation(history.facts)
@@ -127,6 +140,33 @@ def test_batches_of_any_size_are_judged_as_the_whole(
             for size in (1, 7, 1_000_000):
                 assert found_in_batches(history, size) == wanted, (journal.header.run, size)
     # The comparison says something of a property only if some run breaks it.
+    assert broken == {one.name for one in PROPERTIES}
+
+
+def found_in_file(history: History, path: Path) -> Counter[Violation]:
+    facts = history.facts
+    found = []
+    for sorting in (BY_NODE, BY_SENDER, BY_LIVES, IN_ORDER):
+        makers = [makers_of(PROPERTIES, history.header, sorting)]
+        groups = [number for number, _ in history.groups(sorting)]
+        # As tasks do that share them out.
+        for some in (groups[::2], groups[1::2]):
+            for piece in judge_file(path, facts, 0, sorting, some, makers):
+                found += piece
+    return told_of(history, found)
+
+
+def test_a_file_is_judged_as_the_journal_in_it(tmp_path: Path) -> None:
+    """Whoever reads it for some groups finds what is wrong with those; all together, everything."""
+    broken = set()
+    for journal in journals():
+        history = History(journal)
+        if history.facts.ranked:
+            continue  # what replaces across senders is nothing that one reader knows
+        wanted = Counter(check_all(history).violations)
+        broken |= {one.property for one in wanted}
+        path = write_journal(journal, tmp_path)
+        assert found_in_file(history, path) == wanted, journal.header.run
     assert broken == {one.name for one in PROPERTIES}
 
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Final, final
 
 from semcast.check.facts import NEVER, Facts, RunFacts, Seen, Waiting, run_facts, source_of
-from semcast.check.kernel import BY_LIVES, BY_NODE, BY_SENDER, IN_ORDER
+from semcast.check.kernel import BY_LIVES, BY_NODE, BY_SENDER, IN_ORDER, KINDS_OF
 from semcast.check.rows import (
     ABOUT_MESSAGES,
     DELIVER,
@@ -22,7 +22,6 @@ from semcast.check.rows import (
     OTHER,
     PURGE_DELIVERY,
     PURGE_OTHER,
-    PURGE_RETRANSMIT,
     PURGED_FROM,
     RECEIVE,
     SKIP,
@@ -228,7 +227,7 @@ class History:
         ]
 
 
-_IN_ORDER: Final = frozenset((MULTICAST, RECEIVE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN))
+_IN_ORDER: Final = frozenset(KINDS_OF[IN_ORDER])
 
 
 def _unnamed(event: Event) -> int:

@@ -14,7 +14,19 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 
 from semcast.check.facts import Facts
-from semcast.check.rows import Row, Rows
+from semcast.check.rows import (
+    DELIVER,
+    JOIN,
+    MULTICAST,
+    OTHER,
+    PURGE_RETRANSMIT,
+    PURGES,
+    RECEIVE,
+    SKIP,
+    STABLE,
+    Row,
+    Rows,
+)
 from semcast.check.sent import Order, Sent
 from semcast.check.violation import MessageId, Violation
 
@@ -29,7 +41,15 @@ BY_LIVES: Final = "by lives"
 IN_ORDER: Final = "in order"
 # Fewer rows than this are looked at one by one.
 MANY_ROWS: Final = 256
-_FLUSH_FINDINGS: Final = 10_000
+FLUSH_FINDINGS: Final = 10_000
+# By sorting: the kinds of events that belong there; and where what was multicast goes first.
+KINDS_OF: Final = {
+    BY_NODE: (MULTICAST, RECEIVE, DELIVER, *PURGES, SKIP, STABLE, OTHER),
+    BY_SENDER: (MULTICAST, DELIVER, JOIN, *PURGES, SKIP),
+    BY_LIVES: (MULTICAST, RECEIVE, DELIVER),
+    IN_ORDER: (MULTICAST, RECEIVE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN),
+}
+SENT_FIRST: Final = (BY_SENDER, BY_LIVES)
 
 
 class Finding(NamedTuple):
@@ -212,7 +232,7 @@ def feed_all(
                 current, judge = number, GroupJudge(facts, sorting, number, makers)
             judge.feed(Rows(batch=batch.slice(first, last - first)))
             found += judge.taken()
-            if len(found) >= _FLUSH_FINDINGS:
+            if len(found) >= FLUSH_FINDINGS:
                 yield found
                 found = []
     found += [] if judge is None else judge.end()

@@ -50,6 +50,8 @@ class Journals:
     # Where they are, and by run how many events, as their footers say; of streams at most so many.
     folder: Path = Path()
     sizes: dict[str, int] = field(default_factory=dict)
+    # The files of runs that lie in one each, in the order in which everything happened.
+    files: dict[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
         frozenset(live),
         Path(path),
         {run: sum(part.events for part in some) for run, some in by_run.items()},
+        {part.run: part.path for part in whole if part.path.suffix != STREAM_SUFFIX},
     )
 
 

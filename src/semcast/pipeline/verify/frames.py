@@ -1,12 +1,15 @@
-"""The events of large runs as kernels want them: names as numbers, sorted by node, sender and run.
+"""The events of large runs as kernels want them: names as numbers, by node, sender and run.
 
-Journals go in. Events are sorted three times, and those of senders that came back once more, each
-time judged by all kernels that want them so (`check.kernel`), and not kept: what kernels found is,
-which is little. What the numbers stand for is in `check.facts`. Knows nothing of the properties.
+Journals go in. Runs that lie in one file each, in order, are read from there by every task for
+itself (`check.files`): no event goes through Spark. Others, put together from several logs, and
+those with ranks, are sorted by Spark once for each way in which kernels want them (`check.kernel`).
+Events are not kept: what kernels found is, which is little. What the numbers stand for is in
+`check.facts`. Knows nothing of the properties.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial, reduce
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -14,30 +17,27 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from semcast.check.facts import NEVER, source_of
+from semcast.check.facts import NEVER, Facts, source_of
+from semcast.check.files import judge_file
 from semcast.check.kernel import (
     BY_LIVES,
     BY_NODE,
     BY_SENDER,
     IN_ORDER,
+    KINDS_OF,
     Finding,
     Makers,
     feed_all,
     standing,
 )
 from semcast.check.rows import (
-    DELIVER,
-    JOIN,
     KINDS,
     MULTICAST,
     OTHER,
-    PURGE_DELIVERY,
     PURGE_OTHER,
-    PURGE_RETRANSMIT,
     PURGED_FROM,
-    RECEIVE,
+    PURGES,
     SKIP,
-    STABLE,
 )
 from semcast.journal import Header
 from semcast.journal.schema import require_pyarrow
@@ -64,20 +64,29 @@ _NAMES: Final = (
     "obsoletes", "key", "rank", "event",
 )  # fmt: skip
 _KEY_BITS_MAX: Final = 63
+_TASKS_PER_RUN: Final = 8
 
 
 class Frames:
     """What properties judge. `close` when all are done."""
 
     def __init__(
-        self, spark: SparkSession, events: DataFrame, survey: Survey, makers: Mapping[str, Makers]
+        self,
+        spark: SparkSession,
+        events: DataFrame,
+        survey: Survey,
+        makers: Mapping[str, Makers],
+        files: Mapping[str, Path],
     ) -> None:
-        """`makers` says who judges, by sorting; at least one."""
+        """`makers` says who judges, by sorting; at least one. `files` are those of runs that lie in
+        one file each, in order.
+        """
         self.spark: Final = spark
         self.events: Final = events
         self.survey: Final = survey
         self.facts: Final = survey.facts
         self.makers: Final = makers
+        self.files: Final = files
         self._shared: Final[dict[str, DataFrame]] = {}
         self._kept: Final[list[DataFrame]] = []
 
@@ -112,6 +121,20 @@ class Frames:
         return cells.groupBy("cell").applyInArrow(_standing, FOUND)
 
     def _judged(self, sorting: str) -> DataFrame:
+        # Only the driver can read Spark's words for a schema.
+        words = StructType.fromDDL(FOUND)
+        assert isinstance(words, StructType)
+        about: dict[str, Any] = {
+            "facts": self.facts,
+            "sorting": sorting,
+            "makers": self.makers[sorting],
+        }
+        work = partial(_told, arrow_schema=to_arrow_schema(words))
+        in_files = all(run.header.run in self.files for run in self.facts.runs)
+        if in_files and not self.facts.ranked:
+            files = [str(self.files[run.header.run].absolute()) for run in self.facts.runs]
+            read = partial(_judge_files, files=files, **about)
+            return self._shares(sorting).mapInArrow(partial(work, judge=read), FOUND)
         frames = {
             BY_NODE: self.by_node,
             BY_SENDER: self.by_sender,
@@ -119,26 +142,40 @@ class Frames:
             IN_ORDER: self.in_order,
         }
         rows, column = frames[sorting]()
-        # Only the driver can read Spark's words for a schema.
-        words = StructType.fromDDL(FOUND)
-        assert isinstance(words, StructType)
-        work = partial(
-            _judge_batches,
-            judge=partial(
-                feed_all,
-                column=column,
-                facts=self.facts,
-                sorting=sorting,
-                makers=self.makers[sorting],
-            ),
-            arrow_schema=to_arrow_schema(words),
-        )
         # Arrow in Java needs time that grows with the square of a run of null lists, and most
         # events have none.
         if "obsoletes" in rows.columns:
             empty = F.array().cast("array<int>")
             rows = rows.withColumn("obsoletes", F.coalesce("obsoletes", empty))
-        return rows.mapInArrow(work, FOUND)
+        return rows.mapInArrow(
+            partial(work, judge=partial(feed_all, column=column, **about)), FOUND
+        )
+
+    def _shares(self, sorting: str) -> DataFrame:
+        """(share, run_no, groups): the groups that one task judges, each in a partition of its own.
+
+        Every task reads its run's whole file, so there are only some for each run.
+        """
+        facts = self.facts
+        numbers: dict[str, Iterable[int]] = {
+            BY_NODE: range(len(facts.nodes)),
+            BY_SENDER: range(len(facts.senders)),
+            BY_LIVES: sorted(set(facts.lives.values())),
+            IN_ORDER: sorted(set(facts.group_of.values())),
+        }
+        by_run: dict[int, list[int]] = {}
+        for number in numbers[sorting]:
+            run_no = (facts.nodes if sorting == BY_NODE else facts.senders)[number][0]
+            by_run.setdefault(run_no, []).append(number)
+        shares = [
+            (run_no, groups[first::_TASKS_PER_RUN])
+            for run_no, groups in by_run.items()
+            for first in range(min(_TASKS_PER_RUN, len(groups)))
+        ]
+        rows = [(share, *one) for share, one in enumerate(shares)]
+        schema = "share int, run_no int, groups array<int>"
+        frame = self.spark.createDataFrame(rows, schema)
+        return frame.repartitionById(max(1, len(rows)), F.col("share"))
 
     # -- frames ------------------------------------------------------------------------------------
 
@@ -175,9 +212,9 @@ class Frames:
 
     def by_node(self) -> tuple[DataFrame, str]:
         """What each node did, in its order, and the column that groups it."""
-        kinds = (MULTICAST, RECEIVE, DELIVER, PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER, SKIP)
         crashed = any(at != NEVER for run in self.facts.runs for at in run.crash_at)
-        rows = self.steps(*kinds, STABLE, *([OTHER] if crashed else []), covers=True)
+        kinds = (kind for kind in KINDS_OF[BY_NODE] if crashed or kind != OTHER)
+        rows = self.steps(*kinds, covers=True)
         columns = ["nid", "n", "kind", "sid", "seq", "bsid", "bseq", "size", "at", "time_ns"]
         rows = rows.select(*columns, *(["event"] if crashed else []))
         return self._sorted(rows, "nid", len(self.facts.nodes)), "nid"
@@ -186,9 +223,8 @@ class Frames:
         """Of each sender: what was multicast; then what was delivered, who joined where, and what
         was purged or skipped for a message of it.
         """
-        purges = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER, SKIP)
-        rows = self.steps(MULTICAST, DELIVER, JOIN, *purges, covers=True)
-        sent, purged = F.col("kind") == MULTICAST, F.col("kind").isin(*purges)
+        rows = self.steps(*KINDS_OF[BY_SENDER], covers=True)
+        sent, purged = F.col("kind") == MULTICAST, F.col("kind").isin(*PURGES, SKIP)
         rows = rows.where(~purged | (F.col("bsid") >= 0))
         columns = {"of": F.when(purged, F.col("bsid")).otherwise(F.col("sid"))}
         # What others say of a message is not asked: not brought along, it costs nothing.
@@ -211,14 +247,14 @@ class Frames:
         received and delivered of it.
         """
         lives = self.spark.createDataFrame(list(self.facts.lives.items()), "sid int, lid int")
-        rows = self.steps(MULTICAST, RECEIVE, DELIVER).join(F.broadcast(lives), "sid")
+        rows = self.steps(*KINDS_OF[BY_LIVES]).join(F.broadcast(lives), "sid")
         columns = rows.select("lid", "sid", "n", "kind", "seq", "at", "time_ns", "key", "rank")
         return self._sorted(columns, "lid", len(self.facts.senders), sent_first=True), "lid"
 
     def in_order(self) -> tuple[DataFrame, str]:
         """What is known of each sender's messages in the order of the run, where that is known."""
-        kinds = (MULTICAST, RECEIVE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN)
-        rows = self.only_runs(self.steps(*kinds, covers=True), lambda header: header.one_order)
+        rows = self.steps(*KINDS_OF[IN_ORDER], covers=True)
+        rows = self.only_runs(rows, lambda header: header.one_order)
         if self.facts.crossing:
             pairs = list(self.facts.group_of.items())
             groups = self.spark.createDataFrame(pairs, "sid int, gid int")
@@ -305,12 +341,22 @@ class Frames:
         return self.spark.createDataFrame(rows, "run string, sender string, sid int")
 
 
-def _judge_batches(
+def _judge_files(
+    batches: Iterator[Any], files: list[str], facts: Facts, sorting: str, makers: Makers
+) -> Iterator[list[Finding]]:
+    """What a task does with a run in a file: shares in, findings out."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            no = row["run_no"]
+            yield from judge_file(Path(files[no]), facts, no, sorting, row["groups"], makers)
+
+
+def _told(
     batches: Iterator[Any],
     judge: Callable[[Iterator[Any]], Iterator[list[Finding]]],
     arrow_schema: Any,
 ) -> Iterator[Any]:
-    """What a task does: batches of sorted rows in, findings out."""
+    """What a task does: batches in, what is found in them out."""
     pyarrow = require_pyarrow()
     for found in judge(batches):
         arrays = [

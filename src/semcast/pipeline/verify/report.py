@@ -5,6 +5,7 @@ What must hold in the end is judged of runs that ended by themselves or came to 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
@@ -58,7 +59,7 @@ def _judge_in_parts(
     try:
         looked = run_job(spark, "survey", lambda: survey(events, journals.headers))
         verdicts = verdicts_of(looked, wanted, assume_rest)
-        frames = open_frames(spark, events, looked, wanted, verdicts)
+        frames = open_frames(spark, replace(journals, events=events), looked, wanted, verdicts)
         try:
             if frames.makers:
                 run_job(spark, "judge", lambda: _judge(frames, verdicts, shown_max))
@@ -91,7 +92,7 @@ def verdicts_of(
 
 def open_frames(
     spark: SparkSession,
-    events: DataFrame,
+    journals: Journals,
     looked: Survey,
     wanted: Sequence[Property],
     verdicts: Sequence[RunVerdict],
@@ -109,7 +110,7 @@ def open_frames(
         for sorting in sortings
     }
     some = {sorting: makes for sorting, makes in makers.items() if any(makes)}
-    return Frames(spark, events, looked, some)
+    return Frames(spark, journals.events, looked, some, journals.files)
 
 
 def _judge(frames: Frames, verdicts: list[RunVerdict], shown_max: int) -> None:
