@@ -41,7 +41,7 @@ from semcast.check.rows import (
 )
 from semcast.journal.schema import require_pyarrow
 
-_BATCH_ROWS: Final = 1 << 17
+_BATCH_ROWS: Final = 1 << 16
 _NAMES: Final = ("node", "event", "sender", "where", "by_sender")
 _NUMBERS: Final = ("time_ns", "seq", "size", "by_seq")
 # What was said of messages when they were multicast; only those that judge by sender ask.
@@ -100,17 +100,35 @@ class _Reader:
         wanted[list(kinds)] = True
         said = _SAID if MULTICAST in kinds and self._sorting in SENT_FIRST else ()
         columns = [*_NAMES, *_NUMBERS, *said]
+        events = None
+        if OTHER not in kinds:
+            events = {
+                name: 1 for name, kind in KINDS.items() if wanted[kind] or kind == PURGE_OTHER
+            }
         at = 0
         file = self._arrow.parquet.ParquetFile(self._path, read_dictionary=list(_NAMES))
         with file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-                yield from self._groups_of(batch, at, wanted, said)
+                places = np.flatnonzero(self._may_be_wanted(batch, events))
+                if len(places):
+                    some = batch.take(self._arrow.array(places))
+                    yield from self._groups_of(some, at + places, wanted, said)
                 at += batch.num_rows
 
+    def _may_be_wanted(self, batch: Any, events: dict[str, int] | None) -> NDArray[np.bool_]:
+        """The rows that are worth to be looked at: of these groups, and of these events if told."""
+        if self._sorting == BY_NODE:
+            may = self._group[_coded(batch, "node", self._nodes) + self._first_nid] >= 0
+        else:
+            may = self._group[_coded(batch, "sender", self._senders)] >= 0
+        if self._sorting == BY_SENDER:
+            may |= self._group[_coded(batch, "by_sender", self._senders)] >= 0
+        return may if events is None else may & (_coded(batch, "event", events) == 1)
+
     def _groups_of(
-        self, batch: Any, at: int, wanted: NDArray[np.bool_], said: Sequence[str]
+        self, batch: Any, places: Longs, wanted: NDArray[np.bool_], said: Sequence[str]
     ) -> Iterator[tuple[int, Rows]]:
-        rows = self._numbered(batch, at)
+        rows = self._numbered(batch, places)
         group = self._group_of(rows)
         taken = np.flatnonzero(wanted[rows["kind"]] & (group >= 0))
         # Stable: rows of a group stay in their order.
@@ -124,7 +142,7 @@ class _Reader:
         for number, part in slices_of(group[taken]):
             yield number, Rows(batch=made.slice(part.start, part.stop - part.start))
 
-    def _numbered(self, batch: Any, at: int) -> dict[str, Longs]:
+    def _numbered(self, batch: Any, places: Longs) -> dict[str, Longs]:
         """Names as numbers, -1 where there is none."""
         seq, by_seq = _longs(batch, "seq", -1), _longs(batch, "by_seq", -1)
         sid, bsid = (
@@ -135,7 +153,6 @@ class _Reader:
         purges = np.flatnonzero(kind == PURGE_OTHER)
         kind[purges] = _coded(batch, "where", PURGED_FROM, PURGE_OTHER)[purges]
         kind = np.where((sid < 0) | batch.column("seq").is_null().to_numpy(False), -1, kind)
-        places = np.arange(at, at + len(kind))
         n = _coded(batch, "node", self._nodes)
         kind = np.where((kind < 0) & (places > self._crash_at[n]), OTHER, kind)
         covered = ~batch.column("by_seq").is_null().to_numpy(False)
