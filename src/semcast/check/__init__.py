@@ -14,7 +14,6 @@ from semcast.check.property import Property
 from semcast.check.report import (
     Report,
     check_all,
-    check_liveness,
     check_run,
     check_safety,
     chosen,
@@ -34,7 +33,6 @@ __all__ = [
     "RunVerdict",
     "Violation",
     "check_all",
-    "check_liveness",
     "check_run",
     "check_safety",
     "chosen",

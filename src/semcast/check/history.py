@@ -65,11 +65,6 @@ class History:
         """The history of a journal, unless it is one already."""
         return log if isinstance(log, History) else History(log)
 
-    @property
-    def correct(self) -> int:
-        """The nodes that neither crashed nor left, as bits of a number by `run.nodes`."""
-        return self.run.correct
-
     def _read(self, nodes: dict[str, int], senders: dict[str, int], seen: Seen) -> None:
         first_at, append = seen.first_at, self.rows.append
         for at, event in enumerate(self.journal.events):

@@ -23,7 +23,6 @@ _SHOWN_MAX: Final = 20
 
 # What is judged of runs that ended by themselves or came to rest.
 LIVENESS: Final = frozenset(one.name for one in PROPERTIES if not one.safety)
-_LIVENESS: Final = tuple(one for one in PROPERTIES if not one.safety)
 _SAFETY: Final = tuple(one for one in PROPERTIES if one.safety)
 
 
@@ -100,11 +99,6 @@ def _plain(name: str) -> str:
 def check_safety(log: Journal | History) -> Report:
     """What must hold at every moment: of a finished run, and of one that goes on."""
     return judge(log, _SAFETY)
-
-
-def check_liveness(log: Journal | History) -> Report:
-    """What must hold in the end: of a run in which everything has come to rest."""
-    return judge(log, _LIVENESS)
 
 
 def check_all(log: Journal | History) -> Report:
