@@ -6,13 +6,16 @@ are computed when the first one asks for them, and are a line of their own.
 
 import shutil
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from bench.spark.data import TRACE, Data
 from bench.spark.meter import Meter
+from semcast.check import PROPERTIES, chosen
+from semcast.check.verdict import SHOWN_MAX
 from semcast.pipeline.analyse.questions import QUESTIONS, Analysis
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
 from semcast.pipeline.ingest.lake import is_lake
@@ -23,11 +26,11 @@ from semcast.pipeline.profile.run import profile_found
 from semcast.pipeline.profile.summary import TrafficProfile
 from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.verify.frames import Frames
-from semcast.pipeline.verify.report import SHOWN_MAX, STAGES, first_of_each, open_frames
-from semcast.pipeline.verify.rest import restless
+from semcast.pipeline.verify.report import first_of_each, open_frames, verdicts_of
+from semcast.pipeline.verify.survey import survey
 
 SURVEY: Final = "survey"
-REST: Final = "rest"
+VERDICT: Final = "verdict"
 PROFILE_CSV: Final = "profile of CSV"
 INGEST: Final = "ingest CSV"
 PROFILE_LAKE: Final = "profile of what was ingested"
@@ -37,10 +40,10 @@ class TimedFrames(Frames):
     """Frames that are computed, and timed, when somebody first asks for them."""
 
     def __init__(self, frames: Frames, meter: Meter) -> None:
-        super().__init__(frames.spark, frames.events, frames.counts, frames.facts, frames.makers)
+        super().__init__(frames.spark, frames.events, frames.survey, frames.makers, frames.files)
         self._meter: Final = meter
 
-    def once(self, name: str, make: Callable[[Frames], DataFrame]) -> DataFrame:
+    def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         if name in self._shared:
             return self._shared[name]
         return self._timed(name, lambda: super(TimedFrames, self).once(name, make))
@@ -95,14 +98,17 @@ def _rows(count: int) -> str:
 
 
 def verify(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str], bool]) -> None:
-    """Every property, one by one, as `semcast verify` judges them."""
-    names = [name for name in (REST, *STAGES) if wanted(name)]
+    """Every property, one by one, and the verdict: what `semcast verify` does with large runs."""
+    names = [name for name in JOBS["verify"] if wanted(name)]
     if not names:
         return
     journals = read_journals(spark, data.journal)
+    properties = [one for one in PROPERTIES if one.name in names or VERDICT in names]
 
     def look() -> Frames:
-        return open_frames(spark, journals.events, journals.headers, names)
+        looked = run_job(spark, SURVEY, lambda: survey(journals.events, journals.headers))
+        verdicts = verdicts_of(looked, properties, None)
+        return open_frames(spark, journals, looked, properties, verdicts)
 
     looked = meter.time(SURVEY, look, shared=True)
     if looked is None:
@@ -116,12 +122,18 @@ def verify(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str]
 
 
 def _judge(spark: SparkSession, frames: Frames, name: str) -> Callable[[], list[Any]]:
+    """What kernels found of one property, or all that stands; sortings are made when asked for."""
+
     def judge() -> list[Any]:
-        if name == REST:
-            return run_job(spark, name, lambda: restless(frames).collect())
-        return run_job(
-            spark, name, lambda: first_of_each(STAGES[name](frames), SHOWN_MAX).collect()
-        )
+        if name == VERDICT:
+            broken = frames.violations()
+        else:
+            (one,) = chosen([name])
+            found = [frames.found(sorting) for sorting in one.kernels if sorting in frames.makers]
+            if not found:
+                return []
+            broken = reduce(DataFrame.unionByName, found).where(F.col("property") == name)
+        return run_job(spark, name, lambda: first_of_each(broken, SHOWN_MAX).collect())
 
     return judge
 
@@ -178,7 +190,7 @@ def ingest(spark: SparkSession, data: Data) -> int:
 Group = Callable[[SparkSession, Data, Meter, Callable[[str], bool]], None]
 GROUPS: Final[dict[str, Group]] = {"verify": verify, "analyse": analyse, "profile": profile}
 JOBS: Final[dict[str, tuple[str, ...]]] = {
-    "verify": (REST, *STAGES),
+    "verify": (*(one.name for one in PROPERTIES), VERDICT),
     "analyse": tuple(QUESTIONS),
     "profile": (PROFILE_CSV, INGEST, PROFILE_LAKE),
 }

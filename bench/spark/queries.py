@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.spark.data import Data
 from bench.spark.jobs import PROFILE_CSV, PROFILE_LAKE
-from semcast.pipeline.verify.frames import BY_SENDER
+from semcast.check.kernel import BY_SENDER
 
 ROW: Final = "ROWS UNBOUNDED PRECEDING"
 

@@ -6,7 +6,7 @@ event happens a nanosecond after the one before.
 
 from dataclasses import replace
 
-from semcast.check import MessageId, Violation
+from semcast.check import MessageId, Property, Violation, judge
 from semcast.journal import Header, Journal
 
 
@@ -111,3 +111,17 @@ def only(found: list[Violation], at: str, *about: str) -> str:
         (node(at), tuple(message(name) for name in about))
     ]
     return found[0].text
+
+
+def broken(one: Property, journal: Journal) -> list[Violation]:
+    """The violations of one property, also where the header does not promise its order, or what it
+    says of the end.
+    """
+    header = journal.header
+    if header.order not in one.order:
+        header = replace(header, order=one.order[0])
+    if not one.safety and header.reliability not in one.reliability:
+        header = replace(header, reliability=one.reliability[0])
+    other = Journal(header)
+    other.events.extend(journal.events)
+    return judge(other, [one]).violations

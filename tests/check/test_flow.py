@@ -1,7 +1,7 @@
 """Flow Bounds, Safe Purging and Stability by hand: journals that break them, or just do not."""
 
 import pytest
-from tests.check.log import Log, only
+from tests.check.log import Log, broken, only
 
 from semcast.check import check_safety, flow_bounds, safe_purging, stability
 
@@ -16,9 +16,9 @@ def test_a_delivery_buffer_holds_no_more_than_its_bound() -> None:
     log.receive("p2", "p1#1", "p1#2")
     log.deliver("p2", "p1#1")
     log.receive("p2", "p1#3")
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
     log.receive("p2", "p1#4")
-    text = only(flow_bounds.check(log.journal), "p2", "p1#4")
+    text = only(broken(flow_bounds.PROPERTY, log.journal), "p2", "p1#4")
     assert text == "p2.1 holds 3 messages for delivery after p1.1#4; the bound is 2"
 
 
@@ -32,7 +32,7 @@ def test_a_full_buffer_may_take_a_message_in_place_of_those_it_replaces() -> Non
         log.receive("p3", "p1#1")
         if purged:
             log.purge("p2", "p1#1", "p1#2")
-        assert bool(flow_bounds.check(log.journal)) != purged
+        assert bool(broken(flow_bounds.PROPERTY, log.journal)) != purged
 
 
 def test_a_purge_for_another_message_comes_too_late() -> None:
@@ -42,7 +42,7 @@ def test_a_purge_for_another_message_comes_too_late() -> None:
     log.multicast("p1#3", 2)
     log.receive("p2", "p1#1", "p1#2")
     log.purge("p2", "p1#1", "p1#3")
-    only(flow_bounds.check(log.journal), "p2", "p1#2")
+    only(broken(flow_bounds.PROPERTY, log.journal), "p2", "p1#2")
 
 
 def test_a_full_buffer_may_turn_away_what_is_obsolete_already() -> None:
@@ -51,7 +51,7 @@ def test_a_full_buffer_may_turn_away_what_is_obsolete_already() -> None:
     log.multicast("p2#1", key="bid", rank=2)
     log.receive("p3", "p2#1", "p1#1")
     log.purge("p3", "p1#1", "p2#1")
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
 
 
 def test_bytes_are_bounded_too() -> None:
@@ -60,7 +60,7 @@ def test_bytes_are_bounded_too() -> None:
     log.multicast("p1#2")
     log.receive("p2", "p1#1", size=60)
     log.receive("p2", "p1#2", size=41)
-    assert "101 bytes" in only(flow_bounds.check(log.journal), "p2", "p1#2")
+    assert "101 bytes" in only(broken(flow_bounds.PROPERTY, log.journal), "p2", "p1#2")
 
 
 def test_what_is_kept_for_others_is_bounded_by_source_until_it_is_stable() -> None:
@@ -72,9 +72,9 @@ def test_what_is_kept_for_others_is_bounded_by_source_until_it_is_stable() -> No
     log.receive("p1", "p2#1", "p2#2")
     log.stable("p1", "p2#1")
     log.receive("p1", "p2#3")
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
     log.receive("p1", "p2#4")
-    text = only(flow_bounds.check(log.journal), "p1", "p2#4")
+    text = only(broken(flow_bounds.PROPERTY, log.journal), "p1", "p2#4")
     assert text == "p1.1 holds 3 messages for retransmission of p2.1 after p2.1#4; the bound is 2"
 
 
@@ -84,7 +84,7 @@ def test_a_sender_keeps_its_message_once_although_it_receives_it_too() -> None:
     log.stable("p1", "p1#1")
     log.receive("p1", "p1#1")
     log.multicast("p1#2")
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
 
 
 def test_only_its_own_messages_are_kept_by_a_member_of_a_sender_reliable_group() -> None:
@@ -94,9 +94,9 @@ def test_only_its_own_messages_are_kept_by_a_member_of_a_sender_reliable_group()
     log.stable("p1", "p1#1")
     log.multicast("p1#2")
     log.receive("p2", "p1#1", "p1#2")
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
     log.multicast("p1#3")
-    assert len(flow_bounds.check(log.journal)) == 1
+    assert len(broken(flow_bounds.PROPERTY, log.journal)) == 1
 
 
 def test_bytes_kept_for_others_are_bounded_for_all_sources_together() -> None:
@@ -105,9 +105,9 @@ def test_bytes_kept_for_others_are_bounded_for_all_sources_together() -> None:
         log.multicast(f"{sender}#1", size=10)
         if sender != "p1":
             log.receive("p1", f"{sender}#1", size=10)
-    assert not flow_bounds.check(log.journal)
+    assert not broken(flow_bounds.PROPERTY, log.journal)
     log.multicast("p1#2", size=1)
-    assert "31 bytes" in only(flow_bounds.check(log.journal), "p1", "p1#2")
+    assert "31 bytes" in only(broken(flow_bounds.PROPERTY, log.journal), "p1", "p1#2")
 
 
 # -- Safe Purging ----------------------------------------------------------------------------------
@@ -126,12 +126,12 @@ def test_a_cover_that_only_its_sender_has_is_not_safe() -> None:
     """It says: "avoided if purging of m1 was delayed until m3 was known to be safe". SRM §4.3"""
     log = three()
     log.purge("p1", "p1#1", "p1#3", "retransmit")
-    text = only(safe_purging.check(log.journal), "p1", "p1#1", "p1#3")
+    text = only(broken(safe_purging.PROPERTY, log.journal), "p1", "p1#1", "p1#3")
     assert text.endswith("which is not safe: 1 have it, and 2 must")
     log = three()
     log.receive("p2", "p1#3")
     log.purge("p1", "p1#1", "p1#3", "retransmit")
-    assert not safe_purging.check(log.journal)
+    assert not broken(safe_purging.PROPERTY, log.journal)
 
 
 def test_delivery_queues_are_purged_for_unsafe_messages_as_well() -> None:
@@ -150,7 +150,7 @@ def test_whoever_skipped_the_cover_has_it_once_it_has_what_it_skipped_it_for() -
         if there:
             log.receive("p2", "p1#4")
         log.purge("p1", "p1#1", "p1#3", "retransmit")
-        assert bool(safe_purging.check(log.journal)) != there
+        assert bool(broken(safe_purging.PROPERTY, log.journal)) != there
 
 
 def test_what_is_there_instead_counts_even_if_it_is_not_safe_itself() -> None:
@@ -162,7 +162,7 @@ def test_what_is_there_instead_counts_even_if_it_is_not_safe_itself() -> None:
         if there:
             log.receive("p2", "p1#4")
         log.purge("p1", "p1#1", "p1#3", "retransmit")
-        assert bool(safe_purging.check(log.journal)) != there
+        assert bool(broken(safe_purging.PROPERTY, log.journal)) != there
 
 
 def test_what_is_safe_instead_counts_even_if_it_is_not_there() -> None:
@@ -173,7 +173,7 @@ def test_what_is_safe_instead_counts_even_if_it_is_not_there() -> None:
         if safe:
             log.receive("p3", "p1#4")
         log.purge("p1", "p1#1", "p1#3", "retransmit")
-        assert bool(safe_purging.check(log.journal)) != safe
+        assert bool(broken(safe_purging.PROPERTY, log.journal)) != safe
 
 
 def test_two_lives_of_a_member_are_one_vote() -> None:
@@ -182,7 +182,7 @@ def test_two_lives_of_a_member_are_one_vote() -> None:
     log.crash("p2")
     log.receive("p2.2", "p1#3")
     log.purge("p1", "p1#1", "p1#3", "retransmit")
-    assert len(safe_purging.check(log.journal)) == 1
+    assert len(broken(safe_purging.PROPERTY, log.journal)) == 1
 
 
 def test_what_everybody_has_who_is_left_is_safe() -> None:
@@ -190,7 +190,7 @@ def test_what_everybody_has_who_is_left_is_safe() -> None:
     log.receive("p2", "p1#3")
     log.crash("p3")
     log.purge("p1", "p1#1", "p1#3", "retransmit")
-    assert not safe_purging.check(log.journal)
+    assert not broken(safe_purging.PROPERTY, log.journal)
 
 
 # -- Stability -------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_what_one_member_lacks_is_not_stable() -> None:
     log.receive("p2", "p1#1", "p1#2")
     log.receive("p3", "p1#2")
     log.stable("p1", "p1#1")
-    text = only(stability.check(log.journal), "p1", "p1#1")
+    text = only(broken(stability.PROPERTY, log.journal), "p1", "p1#1")
     assert text == "p1.1 takes p1.1#1 for stable, but p3.1 has only what comes up to 0"
 
 
@@ -221,4 +221,4 @@ def test_what_everybody_has_or_skipped_is_stable(how: str) -> None:
     else:
         log.world("p3", how)
     log.stable("p1", "p1#1")
-    assert not stability.check(log.journal)
+    assert not broken(stability.PROPERTY, log.journal)

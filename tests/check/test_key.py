@@ -5,16 +5,10 @@ from collections import Counter
 
 import pytest
 from tests.check import brute
-from tests.check.log import HEADER, Log, only
+from tests.check.log import HEADER, Log, broken, only
 
-from semcast.check import (
-    check_all,
-    check_safety,
-    fifo_completeness,
-    fifo_order,
-    key_completeness,
-    key_order,
-)
+from semcast.check import check_all, check_safety, fifo_order, key_completeness, key_order
+from semcast.check.owed import FIFO_COMPLETENESS
 from semcast.errors import InputError
 from semcast.journal import Header
 
@@ -35,14 +29,14 @@ def test_a_new_value_may_overtake_what_is_not_of_its_key() -> None:
     log.receive("p2", "p1#1", "p1#2", "p1#3", "p1#4", "p1#5")
     log.purge("p2", "p1#3", "p1#5")
     log.deliver("p2", "p1#5", "p1#2", "p1#1", "p1#4")
-    assert fifo_order.check(log.journal)
+    assert broken(fifo_order.PROPERTY, log.journal)
     assert check_safety(log.journal).ok
 
 
 def test_unmarked_messages_stay_in_order() -> None:
     log = feed()
     log.take("p2", "p1#4", "p1#1")
-    text = only(key_order.check(log.journal), "p2", "p1#1", "p1#4")
+    text = only(broken(key_order.PROPERTY, log.journal), "p2", "p1#1", "p1#4")
     assert text.startswith("p2.1 delivers p1.1#1 after p1.1#4, which was multicast later")
 
 
@@ -50,7 +44,9 @@ def test_messages_of_a_key_stay_in_order_even_if_no_annotation_links_them() -> N
     log = feed()
     log.multicast("p1#6", key="a")
     log.take("p2", "p1#6", "p1#2")
-    assert "p1.1#2 after p1.1#6" in only(key_order.check(log.journal), "p2", "p1#2", "p1#6")
+    assert "p1.1#2 after p1.1#6" in only(
+        broken(key_order.PROPERTY, log.journal), "p2", "p1#2", "p1#6"
+    )
 
 
 def test_what_is_replaced_never_comes_after_what_replaces_it() -> None:
@@ -58,7 +54,7 @@ def test_what_is_replaced_never_comes_after_what_replaces_it() -> None:
     log = feed()
     log.multicast("p1#6", 1, 4)
     log.take("p2", "p1#6", "p1#4", "p1#2")
-    only(key_order.check(log.journal), "p2", "p1#2", "p1#6")
+    only(broken(key_order.PROPERTY, log.journal), "p2", "p1#2", "p1#6")
 
 
 def test_a_ranked_use_of_a_key_is_a_stream_of_its_own() -> None:
@@ -67,9 +63,9 @@ def test_a_ranked_use_of_a_key_is_a_stream_of_its_own() -> None:
     log.multicast("p1#2", key="a", rank=1)
     log.multicast("p1#3", key="a", rank=2)
     log.take("p2", "p1#3", "p1#1")
-    assert not key_order.check(log.journal)
+    assert not broken(key_order.PROPERTY, log.journal)
     log.take("p2", "p1#2")
-    only(key_order.check(log.journal), "p2", "p1#2", "p1#3")
+    only(broken(key_order.PROPERTY, log.journal), "p2", "p1#2", "p1#3")
 
 
 def test_senders_and_nodes_have_streams_of_their_own() -> None:
@@ -79,7 +75,7 @@ def test_senders_and_nodes_have_streams_of_their_own() -> None:
     log.multicast("p1#2")
     log.take("p3", "p2#1", "p1#1")
     log.take("p2", "p1#2", "p2#1")
-    assert not key_order.check(log.journal)
+    assert not broken(key_order.PROPERTY, log.journal)
 
 
 # -- completeness ----------------------------------------------------------------------------------
@@ -89,10 +85,10 @@ def test_who_stops_in_the_middle_has_no_gap_among_unmarked_messages() -> None:
     log = feed()
     log.take("p2", "p1#4")
     log.crash("p2")
-    text = only(key_completeness.check(log.journal), "p2", "p1#1", "p1#4")
+    text = only(broken(key_completeness.PROPERTY, log.journal), "p2", "p1#1", "p1#4")
     assert text.startswith("p2.1 delivers p1.1#4 but not p1.1#1")
     # SRM Figure 3 promises nothing to those that crash.
-    assert not fifo_completeness.check(log.journal)
+    assert not broken(FIFO_COMPLETENESS, log.journal)
 
 
 def test_who_stops_in_the_middle_may_have_a_new_value_and_lack_an_older_trade() -> None:
@@ -102,9 +98,9 @@ def test_who_stops_in_the_middle_may_have_a_new_value_and_lack_an_older_trade() 
     assert check_safety(log.journal).ok
     log.crash("p2")
     log.take("p3", "p1#5")
-    assert not key_completeness.check(log.journal)
+    assert not broken(key_completeness.PROPERTY, log.journal)
     # At rest a correct process has it, or completeness is broken as with FIFO order.
-    assert {one.node for one in fifo_completeness.check(log.journal)} == {"p3.1"}
+    assert {one.node for one in broken(FIFO_COMPLETENESS, log.journal)} == {"p3.1"}
     log.take("p1", "p1#1", "p1#2", "p1#4", "p1#5")
     log.take("p3", "p1#1", "p1#2", "p1#4")
     assert check_all(log.journal).ok
@@ -115,24 +111,24 @@ def test_a_replaced_message_of_a_key_may_be_passed_over_once_it_is_replaced() ->
     log.multicast("p1#6", key="b")
     log.take("p2", "p1#6")
     # 3 is replaced by 5, but nothing replaces 5.
-    only(key_completeness.check(log.journal), "p2", "p1#5", "p1#6")
+    only(broken(key_completeness.PROPERTY, log.journal), "p2", "p1#5", "p1#6")
     for one_order in (True, False):
         log = feed(one_order=one_order)
         log.multicast("p1#6", key="a")
         log.take("p2", "p1#6")
         log.multicast("p1#7", 5)
-        assert bool(key_completeness.check(log.journal)) == one_order
+        assert bool(broken(key_completeness.PROPERTY, log.journal)) == one_order
 
 
 def test_who_joins_later_owes_nothing_before_its_join_point() -> None:
     log = feed()
     log.join("p3.2", "p1#4")
     log.take("p3.2", "p1#4")
-    assert not key_completeness.check(log.journal)
+    assert not broken(key_completeness.PROPERTY, log.journal)
     log = feed()
     log.join("p3.2", "p1#1")
     log.take("p3.2", "p1#4")
-    only(key_completeness.check(log.journal), "p3.2", "p1#1", "p1#4")
+    only(broken(key_completeness.PROPERTY, log.journal), "p3.2", "p1#1", "p1#4")
 
 
 # -- the header ------------------------------------------------------------------------------------
@@ -175,10 +171,10 @@ def stale() -> Log:
 
 def test_a_message_about_several_keys_has_a_place_in_the_order_of_each() -> None:
     log = stale()
-    text = only(key_order.check(log.journal), "p2", "p1#10", "p1#11")
+    text = only(broken(key_order.PROPERTY, log.journal), "p2", "p1#10", "p1#11")
     assert text.startswith("p2.1 delivers p1.1#10 after p1.1#11, which was multicast later")
     # Who stops in the middle has a=2, and lacks what was said of b.
-    only(key_completeness.check(log.journal), "p2", "p1#10", "p1#11")
+    only(broken(key_completeness.PROPERTY, log.journal), "p2", "p1#10", "p1#11")
 
 
 def test_a_message_about_several_keys_does_not_come_before_an_older_value_of_one() -> None:
@@ -186,7 +182,7 @@ def test_a_message_about_several_keys_does_not_come_before_an_older_value_of_one
     log.multicast("p1#1", key="b")
     log.multicast("p1#2", key='keys:["a", "b"]')
     log.take("p2", "p1#2", "p1#1")
-    only(key_order.check(log.journal), "p2", "p1#1", "p1#2")
+    only(broken(key_order.PROPERTY, log.journal), "p2", "p1#1", "p1#2")
 
 
 def test_what_is_about_several_of_the_keys_is_missed_once() -> None:
@@ -194,7 +190,7 @@ def test_what_is_about_several_of_the_keys_is_missed_once() -> None:
     log.multicast("p1#1", key='keys:["a", "b"]')
     log.multicast("p1#2", key='keys:["b", "a"]')
     log.take("p2", "p1#2")
-    only(key_completeness.check(log.journal), "p2", "p1#1", "p1#2")
+    only(broken(key_completeness.PROPERTY, log.journal), "p2", "p1#1", "p1#2")
 
 
 def test_key_sets_that_share_nothing_come_in_any_order_and_are_not_unmarked() -> None:
@@ -222,7 +218,7 @@ def test_a_value_of_a_former_life_that_was_there_does_not_come_last() -> None:
     log = two_lives()
     log.receive("p2", "p1#1", "p1.2#1")
     log.deliver("p2", "p1.2#1", "p1#1")
-    text = only(key_order.check(log.journal), "p2", "p1#1", "p1.2#1")
+    text = only(broken(key_order.PROPERTY, log.journal), "p2", "p1#1", "p1.2#1")
     assert text.startswith("p2.1 delivers p1.1#1 after p1.2#1, which is about the same key and of")
 
 
@@ -260,7 +256,7 @@ def test_lives_are_judged_as_defined() -> None:
                 log.receive("p2", waiting[-1])
             elif waiting:
                 log.deliver("p2", waiting.pop(stream.randrange(len(waiting))))
-        found = {(one.time_ns, one.messages[0]) for one in key_order.check(log.journal)}
+        found = {(one.time_ns, one.messages[0]) for one in broken(key_order.PROPERTY, log.journal)}
         assert found == brute.key_order(log.journal)
         verdicts[bool(brute.late_lives(brute.Facts(log.journal)))] += 1
     assert min(verdicts.values()) > 20

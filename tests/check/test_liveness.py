@@ -1,17 +1,10 @@
 """What is judged at the end, by hand: who owes which message, and what a cover makes good."""
 
 import pytest
-from tests.check.log import Log, message, node
+from tests.check.log import Log, broken, message, node
 
-from semcast.check import (
-    Violation,
-    agreement,
-    check_all,
-    check_liveness,
-    fifo_completeness,
-    sender_reliability,
-    validity,
-)
+from semcast.check import Violation, check_all
+from semcast.check.owed import AGREEMENT, FIFO_COMPLETENESS, SENDER_RELIABILITY, VALIDITY
 
 
 def owed(found: list[Violation]) -> list[tuple[str, str]]:
@@ -37,7 +30,7 @@ def test_the_run_of_the_paper_breaks_fifo_completeness() -> None:
     """It says: "p crashes. Clearly, this sequence violates FIFO Completeness.". SRM §4.3"""
     log = m1_m2_m3()
     log.crash("p1")
-    (violation,) = fifo_completeness.check(log.journal)
+    (violation,) = broken(FIFO_COMPLETENESS, log.journal)
     assert violation.node == node("p2")
     assert violation.messages == (message("p1#1"), message("p1#2"))
     assert violation.text == (
@@ -45,7 +38,7 @@ def test_the_run_of_the_paper_breaks_fifo_completeness() -> None:
         "nor anything that replaces it"
     )
     # What a crashed sender multicast and nobody correct delivered owes nothing.
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +60,7 @@ def test_the_run_of_the_paper_breaks_nothing_if_it_goes_on_well(how: str) -> Non
     else:
         log.crash("p1")
         log.world("p2", "leave" if how == "q leaves" else "crash")
-    assert not fifo_completeness.check(log.journal)
+    assert not broken(FIFO_COMPLETENESS, log.journal)
 
 
 def test_a_cover_of_a_cover_makes_good_too() -> None:
@@ -75,7 +68,7 @@ def test_a_cover_of_a_cover_makes_good_too() -> None:
     log = m1_m2_m3()
     log.multicast("p1#4", 1)
     log.take("p2", "p1#4")
-    assert not fifo_completeness.check(log.journal)
+    assert not broken(FIFO_COMPLETENESS, log.journal)
 
 
 def test_a_chain_of_ten_thousand_links_is_one_cover() -> None:
@@ -100,9 +93,9 @@ def test_a_correct_sender_delivers_its_own_messages_or_covers() -> None:
     log.multicast("p1#2", 1)
     log.multicast("p1#3")
     log.take("p1", "p1#2")
-    assert owed(validity.check(log.journal)) == [("p1.1", "p1.1#3")]
+    assert owed(broken(VALIDITY, log.journal)) == [("p1.1", "p1.1#3")]
     log.crash("p1")
-    assert not validity.check(log.journal)
+    assert not broken(VALIDITY, log.journal)
 
 
 def test_a_member_that_does_not_deliver_its_own_messages_has_them_all_the_same() -> None:
@@ -125,9 +118,9 @@ def test_what_a_member_delivered_that_left_when_it_was_allowed_to_all_others_hav
     if settled:
         log.world("p2", "settled")
     log.world("p2", "leave")
-    assert owed(agreement.check(log.journal)) == ([("p3.1", "p1.1#1")] if settled else [])
+    assert owed(broken(AGREEMENT, log.journal)) == ([("p3.1", "p1.1#1")] if settled else [])
     log.take("p3", "p1#1")
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -138,7 +131,9 @@ def test_what_a_sender_sent_that_left_when_it_was_allowed_to_all_others_have(set
     if settled:
         log.world("p1", "settled")
     log.world("p1", "leave")
-    assert owed(sender_reliability.check(log.journal)) == ([("p3.1", "p1.1#1")] if settled else [])
+    assert owed(broken(SENDER_RELIABILITY, log.journal)) == (
+        [("p3.1", "p1.1#1")] if settled else []
+    )
 
 
 def test_what_one_correct_member_delivered_all_correct_members_have() -> None:
@@ -146,12 +141,12 @@ def test_what_one_correct_member_delivered_all_correct_members_have() -> None:
     log = Log()
     log.multicast("p1#1")
     log.crash("p1")
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
     log.take("p2", "p1#1")
-    assert owed(agreement.check(log.journal)) == [("p3.1", "p1.1#1")]
-    assert agreement.check(log.journal)[0].text.endswith("although p2.1 delivered it")
+    assert owed(broken(AGREEMENT, log.journal)) == [("p3.1", "p1.1#1")]
+    assert broken(AGREEMENT, log.journal)[0].text.endswith("although p2.1 delivered it")
     log.crash("p3")
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
 
 
 def test_what_only_the_dead_delivered_owes_nothing() -> None:
@@ -166,7 +161,7 @@ def test_a_member_that_did_nothing_at_all_owes_what_others_delivered() -> None:
     log = Log()
     log.multicast("p1#1")
     log.take("p1", "p1#1")
-    assert owed(agreement.check(log.journal)) == [("p2.1", "p1.1#1"), ("p3.1", "p1.1#1")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p2.1", "p1.1#1"), ("p3.1", "p1.1#1")]
 
 
 def test_a_ranked_message_of_another_sender_makes_good() -> None:
@@ -176,13 +171,13 @@ def test_a_ranked_message_of_another_sender_makes_good() -> None:
     log.multicast("p2#1", key="bid", rank=7)
     log.take("p1", "p1#1", "p2#1")
     log.take("p2", "p2#1")
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
     log.multicast("p1#2", key="bid", rank=6)
     log.take("p1", "p1#2")
-    assert not agreement.check(log.journal)
+    assert not broken(AGREEMENT, log.journal)
     log.multicast("p1#3", key="ask", rank=6)
     log.take("p1", "p1#3")
-    assert owed(agreement.check(log.journal)) == [("p2.1", "p1.1#3")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p2.1", "p1.1#3")]
 
 
 def test_an_unranked_message_covers_what_it_names_and_what_that_outranks() -> None:
@@ -192,7 +187,7 @@ def test_an_unranked_message_covers_what_it_names_and_what_that_outranks() -> No
     log.multicast("p2#2", 1)
     log.take("p1", "p1#1", "p2#1", "p2#2")
     log.take("p2", "p2#2")
-    assert check_liveness(log.journal).ok
+    assert not check_all(log.journal).missing
 
 
 def test_sender_reliability_speaks_of_correct_senders_only() -> None:
@@ -201,7 +196,7 @@ def test_sender_reliability_speaks_of_correct_senders_only() -> None:
     log.multicast("p1#1")
     log.take("p1", "p1#1")
     log.take("p2", "p1#1")
-    assert owed(sender_reliability.check(log.journal)) == [("p3.1", "p1.1#1")]
+    assert owed(broken(SENDER_RELIABILITY, log.journal)) == [("p3.1", "p1.1#1")]
     assert not check_all(log.journal).ok
     log.crash("p1")
     assert check_all(log.journal).ok
@@ -215,7 +210,7 @@ def test_with_purging_off_every_message_is_owed() -> None:
         log.multicast("p1#2", 1)
         log.take("p1", "p1#1", "p1#2")
         log.take("p2", "p1#2")
-        assert bool(agreement.check(log.journal)) != purging
+        assert bool(broken(AGREEMENT, log.journal)) != purging
 
 
 # -- restarts --------------------------------------------------------------------------------------
@@ -250,7 +245,7 @@ def test_a_restarted_process_owes_what_comes_after_its_join_point() -> None:
     log.multicast("p1#3")
     log.take("p1", "p1#3")
     log.take("p2", "p1#3")
-    assert owed(agreement.check(log.journal)) == [("p3.2", "p1.1#2"), ("p3.2", "p1.1#3")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p3.2", "p1.1#2"), ("p3.2", "p1.1#3")]
 
 
 def test_a_restarted_process_that_never_joins_owes_what_was_multicast_since_it_came() -> None:
@@ -258,7 +253,7 @@ def test_a_restarted_process_that_never_joins_owes_what_was_multicast_since_it_c
     log.multicast("p1#3")
     log.take("p1", "p1#3")
     log.take("p2", "p1#3")
-    assert owed(agreement.check(log.journal)) == [("p3.2", "p1.1#3")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p3.2", "p1.1#3")]
 
 
 def test_what_lies_before_the_join_point_covers_as_well() -> None:
@@ -273,14 +268,14 @@ def test_what_lies_before_the_join_point_covers_as_well() -> None:
     log.multicast("p1#1", key="bid", rank=1)
     log.take("p1", "p1#1")
     log.take("p2", "p1#1")
-    assert check_liveness(log.journal).ok
+    assert not check_all(log.journal).missing
 
 
 def test_a_second_join_point_excuses_nothing_more() -> None:
     log = restarted()
     log.join("p3.2", "p1#2")
     log.join("p3.2", "p1#3")
-    assert owed(agreement.check(log.journal)) == [("p3.2", "p1.1#2")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p3.2", "p1.1#2")]
 
 
 def test_a_join_of_somebody_who_was_there_excuses_nothing() -> None:
@@ -289,7 +284,7 @@ def test_a_join_of_somebody_who_was_there_excuses_nothing() -> None:
     log.join("p3", "p1#2")
     log.take("p1", "p1#1")
     log.take("p2", "p1#1")
-    assert owed(agreement.check(log.journal)) == [("p3.1", "p1.1#1")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p3.1", "p1.1#1")]
 
 
 def test_a_former_life_owes_nothing_even_if_nobody_saw_it_crash() -> None:
@@ -308,4 +303,4 @@ def test_what_a_newcomer_delivered_others_owe() -> None:
     log.multicast("p3.2#1")
     log.take("p3.2", "p3.2#1")
     log.take("p1", "p3.2#1")
-    assert owed(agreement.check(log.journal)) == [("p2.1", "p3.2#1")]
+    assert owed(broken(AGREEMENT, log.journal)) == [("p2.1", "p3.2#1")]

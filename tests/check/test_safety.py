@@ -3,14 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from tests.check.log import Log, only
+from tests.check.log import Log, broken, only
 
-from semcast.check import (
-    accounting,
-    check_all,
-    fifo_order,
-    integrity,
-)
+from semcast.check import accounting, check_all, fifo_order, integrity
 from semcast.journal import Journal
 
 # -- Integrity -------------------------------------------------------------------------------------
@@ -22,16 +17,18 @@ def test_delivering_twice_breaks_integrity() -> None:
     log.multicast("p1#1")
     log.take("p2", "p1#1")
     log.take("p3", "p1#1")
-    assert not integrity.check(log.journal)
+    assert not broken(integrity.PROPERTY, log.journal)
     log.deliver("p2", "p1#1")
-    assert only(integrity.check(log.journal), "p2", "p1#1") == "p2.1 delivers p1.1#1 again"
+    assert (
+        only(broken(integrity.PROPERTY, log.journal), "p2", "p1#1") == "p2.1 delivers p1.1#1 again"
+    )
 
 
 def test_delivering_what_nobody_multicast_breaks_integrity() -> None:
     log = Log()
     log.multicast("p1#1")
     log.deliver("p2", "p1#2")
-    text = only(integrity.check(log.journal), "p2", "p1#2")
+    text = only(broken(integrity.PROPERTY, log.journal), "p2", "p1#2")
     assert text == "p2.1 delivers p1.1#2, which nobody had multicast"
 
 
@@ -40,17 +37,17 @@ def test_delivering_before_it_was_multicast_breaks_integrity_if_the_order_is_kno
         log = Log(one_order=one_order)
         log.deliver("p2", "p1#1")
         log.multicast("p1#1")
-        assert bool(integrity.check(log.journal)) == one_order
+        assert bool(broken(integrity.PROPERTY, log.journal)) == one_order
 
 
 def test_a_number_names_one_message_of_one_sender() -> None:
     log = Log()
     log.multicast("p1#1")
     log.multicast("p1#1", 1)
-    assert "second time" in only(integrity.check(log.journal), "p1", "p1#1")
+    assert "second time" in only(broken(integrity.PROPERTY, log.journal), "p1", "p1#1")
     log = Log()
     log.event("p2", "multicast", "p1#1", obsoletes=())
-    assert "in the name of another" in only(integrity.check(log.journal), "p2", "p1#1")
+    assert "in the name of another" in only(broken(integrity.PROPERTY, log.journal), "p2", "p1#1")
 
 
 # -- FIFO Order ------------------------------------------------------------------------------------
@@ -70,7 +67,7 @@ def test_the_printed_algorithm_breaks_fifo_order() -> None:
     log.take("p2", "p1#1", "p1#2", "p1#3")
     log.purge("p2", "p1#1", "p1#3", "retransmit")
     log.take("p3", "p1#2", "p1#1", "p1#3")
-    text = only(fifo_order.check(log.journal), "p3", "p1#1", "p1#2")
+    text = only(broken(fifo_order.PROPERTY, log.journal), "p3", "p1#1", "p1#2")
     assert text == "p3.1 delivers p1.1#1 after p1.1#2, which was multicast later"
     # It is the only thing wrong with that run.
     assert [one.property for one in check_all(log.journal).violations] == ["FIFO Order"]
@@ -83,9 +80,9 @@ def test_order_counts_within_a_stream_at_a_node() -> None:
     log.multicast("p1#2")
     log.take("p3", "p2#1", "p1#1", "p1#2")
     log.take("p2", "p1#2", "p2#1")
-    assert not fifo_order.check(log.journal)
+    assert not broken(fifo_order.PROPERTY, log.journal)
     log.deliver("p2", "p1#1")
-    assert len(fifo_order.check(log.journal)) == 1
+    assert len(broken(fifo_order.PROPERTY, log.journal)) == 1
 
 
 # -- Accounting ------------------------------------------------------------------------------------
@@ -108,26 +105,28 @@ def test_a_purge_for_a_cover_is_in_order_even_if_only_a_chain_links_them() -> No
     log.purge("p2", "p1#1", "p1#4")
     log.purge("p2", "p1#2", "p1#4", "retransmit")
     log.deliver("p2", "p1#2", "p1#3", "p1#4")
-    assert not accounting.check(log.journal)
+    assert not broken(accounting.PROPERTY, log.journal)
 
 
 def test_an_unmarked_message_is_never_purged() -> None:
     log = chain()
     log.purge("p2", "p1#3", "p1#4")
-    text = only(accounting.check(log.journal), "p2", "p1#3", "p1#4")
+    text = only(broken(accounting.PROPERTY, log.journal), "p2", "p1#3", "p1#4")
     assert text == "p2.1 purges p1.1#3 for p1.1#4, which does not replace it"
 
 
 def test_a_purge_for_nothing_is_loss() -> None:
     log = chain()
     log.purge("p2", "p1#1", None)
-    assert "for no other message" in only(accounting.check(log.journal), "p2", "p1#1")
+    assert "for no other message" in only(broken(accounting.PROPERTY, log.journal), "p2", "p1#1")
 
 
 def test_a_message_is_not_purged_for_an_older_one() -> None:
     log = chain()
     log.purge("p2", "p1#2", "p1#1")
-    assert "does not replace it" in only(accounting.check(log.journal), "p2", "p1#2", "p1#1")
+    assert "does not replace it" in only(
+        broken(accounting.PROPERTY, log.journal), "p2", "p1#2", "p1#1"
+    )
 
 
 def test_nothing_replaces_itself_or_what_is_yet_to_come() -> None:
@@ -138,7 +137,7 @@ def test_nothing_replaces_itself_or_what_is_yet_to_come() -> None:
         log.multicast("p1#2")
         log.receive("p2", "p1#1", "p1#2")
         log.purge("p2", f"p1#{1 - distance}", by)
-        assert len(accounting.check(log.journal)) == 1
+        assert len(broken(accounting.PROPERTY, log.journal)) == 1
 
 
 def test_no_purge_counts_if_purging_is_off() -> None:
@@ -147,7 +146,7 @@ def test_no_purge_counts_if_purging_is_off() -> None:
     log.multicast("p1#2", 1)
     log.receive("p2", "p1#1", "p1#2")
     log.purge("p2", "p1#1", "p1#2")
-    assert len(accounting.check(log.journal)) == 1
+    assert len(broken(accounting.PROPERTY, log.journal)) == 1
 
 
 def test_a_cover_must_have_been_multicast_and_be_here() -> None:
@@ -156,13 +155,17 @@ def test_a_cover_must_have_been_multicast_and_be_here() -> None:
     log.multicast("p1#1")
     log.receive("p2", "p1#1")
     log.purge("p2", "p1#1", "p1#2")
-    assert "nobody had multicast" in only(accounting.check(log.journal), "p2", "p1#1", "p1#2")
+    assert "nobody had multicast" in only(
+        broken(accounting.PROPERTY, log.journal), "p2", "p1#1", "p1#2"
+    )
     log = Log()
     log.multicast("p1#1")
     log.multicast("p1#2", 1)
     log.receive("p2", "p1#1")
     log.purge("p2", "p1#1", "p1#2")
-    assert "has not received" in only(accounting.check(log.journal), "p2", "p1#1", "p1#2")
+    assert "has not received" in only(
+        broken(accounting.PROPERTY, log.journal), "p2", "p1#1", "p1#2"
+    )
 
 
 def test_ranked_messages_are_covered_across_senders_and_ties_go_by_sender() -> None:
@@ -178,13 +181,13 @@ def test_ranked_messages_are_covered_across_senders_and_ties_go_by_sender() -> N
         log.multicast(f"{sender}#1", key="bid", rank=rank)
         log.receive("p1", "p2#1", f"{sender}#1")
         log.purge("p1", "p2#1", f"{sender}#1")
-        assert bool(accounting.check(log.journal)) != good
+        assert bool(broken(accounting.PROPERTY, log.journal)) != good
     log = Log()
     log.multicast("p2#1", key="bid", rank=2)
     log.multicast("p1#1", key="ask", rank=9)
     log.receive("p1", "p2#1", "p1#1")
     log.purge("p1", "p2#1", "p1#1")
-    assert len(accounting.check(log.journal)) == 1
+    assert len(broken(accounting.PROPERTY, log.journal)) == 1
 
 
 def test_senders_order_by_number_and_not_by_name() -> None:
@@ -193,7 +196,7 @@ def test_senders_order_by_number_and_not_by_name() -> None:
     log.multicast("p10#1", key="bid", rank=1)
     log.receive("p9", "p9#1", "p10#1")
     log.purge("p9", "p9#1", "p10#1")
-    assert not accounting.check(log.journal)
+    assert not broken(accounting.PROPERTY, log.journal)
 
 
 def test_a_skipped_message_has_a_cover_too() -> None:
@@ -202,11 +205,13 @@ def test_a_skipped_message_has_a_cover_too() -> None:
     log.skip("p3", "p1#1", "p1#4")
     # Covered by itself: by what is forgotten.
     log.skip("p3", "p1#2", "p1#2")
-    assert not accounting.check(log.journal)
+    assert not broken(accounting.PROPERTY, log.journal)
     log.skip("p3", "p1#3", "p1#3")
     # A cover that comes later is none yet.
     log.multicast("p1#5", 2)
-    assert "nothing that was multicast" in only(accounting.check(log.journal), "p3", "p1#3", "p1#3")
+    assert "nothing that was multicast" in only(
+        broken(accounting.PROPERTY, log.journal), "p3", "p1#3", "p1#3"
+    )
 
 
 Play = Callable[[Log], None]
@@ -233,9 +238,9 @@ def test_a_message_leaves_once_and_only_from_where_it_is(play: Play, text: str) 
     log.purge("p2", "p1#1", "p1#2", "retransmit")
     log.deliver("p2", "p1#3")
     log.crash("p1")
-    assert not accounting.check(log.journal)
+    assert not broken(accounting.PROPERTY, log.journal)
     play(log)
-    (violation,) = accounting.check(log.journal)
+    (violation,) = broken(accounting.PROPERTY, log.journal)
     assert text in violation.text
 
 

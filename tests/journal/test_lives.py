@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from semcast.check import History, Missing, check_all, check_run
+from semcast.check.facts import nodes_in
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal
 from semcast.journal.lives import END, EVICT, GAP, Part, settle
@@ -55,7 +56,7 @@ def judged(*logs: Log) -> tuple[Journal, History]:
 
 
 def names(history: History) -> set[str]:
-    return {history.nodes[at] for at in history.nodes_in(history.correct)}
+    return {history.run.nodes[n] for n in nodes_in(history.run.correct)}
 
 
 def test_lives_that_ended_when_all_was_stable_are_judged() -> None:
@@ -158,7 +159,7 @@ def test_a_log_without_an_end_is_that_of_a_crash_and_its_last_messages_are_resto
     assert [event.event for event in mine][-3:] == ["multicast", "multicast", "crash"]
     assert [event.seq for event in mine if event.event == "multicast"] == [1, 2, 3]
     assert next(e for e in mine if e.seq == 3).obsoletes == (1,)
-    assert not history.correct & history.only("p1.1")
+    assert not history.run.correct & history.run.only("p1.1")
 
 
 def test_what_a_whole_log_does_not_have_was_never_multicast() -> None:
@@ -176,7 +177,7 @@ def test_members_without_a_log_are_known_by_what_others_received() -> None:
     assert check_all(history).ok
     assert journal.header.members == ("p2.1",)
     assert [event.seq for event in journal.select("p1.1", "multicast")] == [1, 2]
-    assert not history.correct & history.only("p1.1")
+    assert not history.run.correct & history.run.only("p1.1")
 
 
 def test_nothing_after_a_gap_is_judged() -> None:

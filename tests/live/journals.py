@@ -39,6 +39,6 @@ def check_journals(folder: Path, rested: int) -> list[History]:
         for one in PROPERTIES:
             if one.name in report.judged and (one.safety or rested) and "purge" not in one.about:
                 assert report.judged[one.name] > 0, f"nothing was judged by {one.name}\n{report}"
-        at_rest = history.correct.bit_count()
+        at_rest = history.run.correct.bit_count()
         assert at_rest >= rested, f"{at_rest} members ended at rest, and not {rested}\n{report}"
     return found

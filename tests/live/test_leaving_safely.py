@@ -151,4 +151,4 @@ def test_survivors_of_a_killed_sender_that_leave_soon_do_not_differ(tmp_path: Pa
         for one in got:
             assert one == list(range(1, len(one) + 1))
         assert got[3][-1] >= max(one[-1] for one in got[:3])
-        assert History(journal).settled.bit_count() == 3
+        assert History(journal).run.settled.bit_count() == 3

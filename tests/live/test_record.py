@@ -47,7 +47,7 @@ def test_a_group_at_rest_is_one_journal_that_is_judged_in_full(tmp_path: Path) -
     assert len(journal) == recorded
     history = History(journal)
     assert check_all(history).ok
-    assert history.correct.bit_count() == 2
+    assert history.run.correct.bit_count() == 2
     assert journal.header.left_out == 0
     assert sorted(line.split()[1] for line in journal.header.names) == NAMES
 

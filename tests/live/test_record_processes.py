@@ -10,6 +10,7 @@ from tests.live.company import wait_until
 from tests.live.processes import SECRET, Member, members, new_group
 
 from semcast.check import History, check_all
+from semcast.check.facts import nodes_in
 from semcast.journal import read_journal, runs_in
 
 pytest.importorskip("pyarrow")
@@ -74,8 +75,8 @@ def test_a_group_in_which_a_process_is_killed_and_restarted_is_one_journal_that_
     assert [lives[node] for node in crashed] == ["c"]
     # Those that ended well are judged for what they owe: the killed life is not.
     history = History(journal)
-    assert {lives[history.nodes[at]] for at in history.nodes_in(history.correct)} == set(NAMES)
-    assert not history.correct & history.only(crashed[0])
+    assert {lives[history.run.nodes[n]] for n in nodes_in(history.run.correct)} == set(NAMES)
+    assert not history.run.correct & history.run.only(crashed[0])
     assert journal.header.left_out == 0
 
 

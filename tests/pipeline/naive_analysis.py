@@ -9,7 +9,9 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
-from semcast.check.history import History
+from tests.check.brute import Facts
+
+from semcast.check import MessageId
 from semcast.journal import Event, Journal
 
 Answer = dict[tuple[Any, ...], dict[str, Any]]
@@ -41,7 +43,8 @@ class Naive:
     def __init__(self, journal: Journal, since_ns: int, until_ns: int) -> None:
         self.run = journal.header.run
         self.header = journal.header
-        self.history = History(journal)
+        self.journal = journal
+        self.facts = Facts(journal)
         self.events = list(journal)
         self.since_ns, self.until_ns = since_ns, until_ns
         self.nodes = list(dict.fromkeys([*journal.header.members, *(e.node for e in journal)]))
@@ -125,9 +128,8 @@ class Naive:
 
     def covers_of(self, message: Message) -> list[Message]:
         """The message and all that replace it."""
-        numbers = self.history._messages
-        relation, mine = self.history.relation, numbers[message]
-        return [message, *[m for m in self.sent if relation.covers(numbers[m], mine)]]
+        mine = MessageId(*message)
+        return [message, *[m for m in self.sent if self.facts.replaced(mine, MessageId(*m))]]
 
     def made_up(self) -> list[tuple[str, Message, bool, Event | None]]:
         """Node, message, whether it was delivered itself, and the delivery that made up for it."""

@@ -66,7 +66,7 @@ def tables(
     """All runs, one pass."""
     folder = tmp_path_factory.mktemp("journals")
     journals = [one.journal for one in simulated.values()]
-    journals += [one.history.journal for one in explored.values()]
+    journals += [one.journal for one in explored.values()]
     for journal in journals:
         assert journal is not None
         write_journal(journal, folder)

@@ -11,15 +11,16 @@ from tests.check.log import Log
 from tests.check.runs import Run
 from tests.pipeline.broken import write_journals
 
-from semcast.check import PROPERTIES, Violation, check_all
-from semcast.errors import ConfigError, InputError
+from semcast.check import PROPERTIES, RunVerdict, Violation, check_all, chosen
+from semcast.errors import ConfigError, SemcastError
 from semcast.journal import Journal, read_journal, write_journal
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.verify import STAGES, RunVerdict, verify
-from semcast.pipeline.verify.report import chosen
+from semcast.pipeline.verify import verify
 from semcast.sim.cases import case
 from semcast.sim.world import run as simulate
 
+# Every run is judged in parts, however small it is.
+IN_PARTS = -1
 CASES = range(1, 9)
 LOGS = range(40)
 
@@ -77,7 +78,13 @@ def test_every_verdict_is_that_of_the_checkers(
 ) -> None:
     """Per run and property: how much was judged, what is broken, by whom, about what, and when."""
     folder, _ = rested
-    verdicts = verify(spark, read_journals(spark, folder), assume_rest=True, shown_max=1_000_000)
+    verdicts = verify(
+        spark,
+        read_journals(spark, folder),
+        assume_rest=True,
+        shown_max=1_000_000,
+        whole_events_max=IN_PARTS,
+    )
     broken = set()
     for verdict in verdicts:
         report = check_all(read_journal(folder, verdict.run))
@@ -99,9 +106,12 @@ def test_a_run_is_at_rest_by_its_journal_if_it_was(
     """What must hold in the end is judged only of those; what holds always of all."""
     folder, came_to_rest = rested
     journals = read_journals(spark, folder, list(came_to_rest))
+    names = ["agreement", "sender_reliability"]
+    whole = {one.run: one for one in verify(spark, journals, names)}
     found: dict[str, RunVerdict] = {
-        one.run: one for one in verify(spark, journals, ["agreement", "sender_reliability"])
+        one.run: one for one in verify(spark, journals, names, whole_events_max=IN_PARTS)
     }
+    assert found == whole
     assert found.keys() == came_to_rest.keys()
     # One that was cut short may happen to have nothing left to do, but not all of them.
     assert all(not found[run].not_at_rest for run, rests in came_to_rest.items() if rests)
@@ -110,8 +120,18 @@ def test_a_run_is_at_rest_by_its_journal_if_it_was(
         assert bool(one.judged) == (not one.not_at_rest)
 
 
-def test_every_property_of_check_has_a_stage() -> None:
-    assert list(STAGES) == [one.name for one in PROPERTIES]
+def test_small_and_large_runs_of_one_folder_are_judged_alike(
+    spark: SparkSession, rested: tuple[Path, dict[str, bool]]
+) -> None:
+    """Whole by one task, in parts, or some so and some so: the same verdicts, in the same order."""
+    folder, _ = rested
+    runs = ["crowded", *(f"log {number}" for number in (1, 2, 3))]
+    journals = read_journals(spark, folder, runs)
+    bounds = (IN_PARTS, sorted(journals.sizes.values())[1], max(journals.sizes.values()))
+    verdicts = [verify(spark, journals, whole_events_max=bound) for bound in bounds]
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    assert [one.run for one in verdicts[0]] == sorted(runs)
+    assert not all(one.ok for one in verdicts[0])
 
 
 def test_properties_are_chosen_by_name() -> None:
@@ -126,5 +146,7 @@ def test_an_event_that_does_not_say_which_message_is_refused(
     log = Log(run="nameless")
     log.world("p1", "deliver")
     write_journal(log.journal, tmp_path)
-    with pytest.raises(InputError, match=r"event 1 \(deliver\) of p1.1 .* does not say which"):
-        verify(spark, read_journals(spark, tmp_path))
+    told = r"event 1 \(deliver\) of p1.1 .*does not say which"
+    for bound in (IN_PARTS, 100):
+        with pytest.raises(SemcastError, match=told):
+            verify(spark, read_journals(spark, tmp_path), whole_events_max=bound)

@@ -151,7 +151,8 @@ def test_a_log_in_one_order_is_judged_by_the_same_rules(
         early.take(node, "p1#2")
         early.journal.record(200, f"{node}.1", END, seq=0)
     write_journal(early.journal, tmp_path)
-    found = {one.run: one for one in verify(spark, read_journals(spark, tmp_path))}
+    journals = read_journals(spark, tmp_path)
+    found = {one.run: one for one in verify(spark, journals, whole_events_max=-1)}
     assert {run for run, one in found.items() if not one.ok} == {"all ended"}
     assert {run for run, one in found.items() if one.not_at_rest} == {
         "stopped",
@@ -170,7 +171,8 @@ def test_one_process_and_spark_say_the_same_of_any_logs(
     rng = random.Random("loss")
     for number in range(6):
         write_live_run(tmp_path, f"live-{number}", rng)
-    found = {one.run: one for one in verify(spark, read_journals(spark, tmp_path))}
+    journals = read_journals(spark, tmp_path)
+    found = {one.run: one for one in verify(spark, journals, whole_events_max=-1)}
     assert sorted(found) == sorted(runs_in(tmp_path))
     for run, one in found.items():
         report = check_run(read_journal(tmp_path, run))

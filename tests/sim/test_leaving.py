@@ -87,7 +87,7 @@ def test_who_may_not_leave_in_time_leaves_all_the_same_and_is_owed_nothing() -> 
         history = History(found.journal)
         for node in set(left) - set(settled):
             unsettled += 1
-            assert not history.trusted & history.only(node)
+            assert not history.run.trusted & history.run.only(node)
     assert unsettled > 0
 
 

@@ -4,134 +4,262 @@ A cover must really replace what is purged, by the whole relation, must have bee
 must be here (SRM §4.3: purge m while m, m' are in the queue and m ⊏ m'). A message that is skipped,
 never having been here, needs such a cover too, wherever that is. A crashed node does nothing any
 more. Holds on every prefix.
+
+Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
+did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
+Of an event with several faults the first is told.
 """
 
-import enum
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import partial
 from typing import Final, final
 
-from semcast.check.history import History, Step
-from semcast.check.relation import NEVER
-from semcast.check.violation import Violation
-from semcast.journal import Journal
+import numpy as np
 
-PROPERTY: Final = "Accounting"
+from semcast.check.covers import CoversKernel
+from semcast.check.kernel import BY_NODE, BY_SENDER, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import (
+    ABOUT_MESSAGES,
+    DELIVER,
+    MULTICAST,
+    OTHER,
+    PURGE_DELIVERY,
+    PURGE_OTHER,
+    PURGE_RETRANSMIT,
+    RECEIVE,
+    SKIP,
+    STABLE,
+    Longs,
+    Row,
+    Rows,
+    keys_of,
+    slices_of,
+    starts_of,
+)
+from semcast.check.tables import SeqTable
+
+# Faults, in the order in which they are told.
+_CRASHED, _STATE, _NO_COVER, _BAD_COVER, _NOT_HERE = range(5)
+# What became of a message at a node, in the low bits of its byte; the text ends a sentence.
+_UNKNOWN, _HELD, _DELIVERED, _PURGED, _SKIPPED = range(5)
+_TEXTS: Final = (
+    "it was never received there",
+    "is held there",
+    "was delivered there",
+    "was purged there",
+    "was skipped there",
+)
+_STATES: Final = 7
+# It was multicast or received there; it was purged from retransmission.
+_ENTERED: Final = 8
+_RETAINED_PURGED: Final = 16
 
 
-class _State(enum.Enum):
-    """What became of a message at a node; the text ends a sentence."""
+def _by_kind(values: dict[int, int]) -> Longs:
+    """A number for each kind of event; 0 where none is given."""
+    return np.array([values.get(kind, 0) for kind in range(OTHER + 1)], np.int64)
 
-    HELD = "is held there"
-    DELIVERED = "was delivered there"
-    PURGED = "was purged there"
-    SKIPPED = "was skipped there"
+
+# By kind of event: the state that it makes, whether the message came with it or left
+# retransmission, whether it needs a cover, and one that is here.
+_SETS: Final = _by_kind(
+    {RECEIVE: _HELD, DELIVER: _DELIVERED, PURGE_DELIVERY: _PURGED, SKIP: _SKIPPED}
+)
+_ENTERS: Final = _by_kind({RECEIVE: 1, MULTICAST: 1})
+_LEAVES: Final = _by_kind({PURGE_RETRANSMIT: 1})
+_COVERED: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1, PURGE_OTHER: 1, SKIP: 1})
+_LOCAL: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1})
+# By kind of event and by state: whether the one may follow on the other.
+_ALLOWED: Final = np.ones((OTHER + 1, _STATES + 1), bool)
+for _kind, _states in (
+    (RECEIVE, (_UNKNOWN,)),
+    (SKIP, (_UNKNOWN,)),
+    (DELIVER, (_HELD, _DELIVERED)),
+    (PURGE_DELIVERY, (_HELD,)),
+):
+    _ALLOWED[_kind] = [state in _states for state in range(_STATES + 1)]
+
+
+def _bytes() -> SeqTable:
+    return SeqTable(0, np.uint8)
+
+
+def _before(values: Longs, first: Longs, booked: Longs) -> Longs:
+    """For each row the last value but 0 before it, from `first` on; else what is booked."""
+    rows = np.arange(len(values))
+    last = np.append(-1, np.maximum.accumulate(np.where(values != 0, rows, -1))[:-1])
+    return np.where(last >= first, values[last], booked)
+
+
+def _after(values: Longs, starts: Longs, ends: Longs, booked: Longs) -> Longs:
+    """For each message the last value but 0 of its rows; else what is booked."""
+    last = np.maximum.accumulate(np.where(values != 0, np.arange(len(values)), -1))[ends]
+    return np.where(last >= starts, values[last], booked)
 
 
 @final
-class _Account:
-    """The messages at one node."""
+class BooksKernel(Kernel):
+    """The messages at one node, whose events come in their order."""
 
-    def __init__(self) -> None:
-        self.states: Final[dict[int, _State]] = {}
-        # What it multicast or received.
-        self.entered: Final[set[int]] = set()
-        self.retained_purged: Final[set[int]] = set()
-        self.crashed = False
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._crash_at: Final = self.run.crash_at[group.n]
+        # By sender: a byte for each message.
+        self._books: Final[defaultdict[int, SeqTable]] = defaultdict(_bytes)
+
+    # -- all rows at once --------------------------------------------------------------------------
+
+    def feed_many(self, rows: Rows) -> bool:
+        """Book all rows."""
+        sid, seq = rows.numbers("sid"), rows.numbers("seq")
+        keys = keys_of(sid, seq)
+        if keys is None or rows.numbers("at")[-1] > self._crash_at:
+            return False
+        order = rows.by_message
+        kind, keys, sid, seq = rows.numbers("kind")[order], keys[order], sid[order], seq[order]
+        starts = starts_of(sid, seq)
+        sizes = np.diff(np.append(starts, len(order)))
+        first = np.repeat(starts, sizes)
+        booked = self._many(sid[starts], seq[starts])
+        byte = np.repeat(booked, sizes)
+        state = _before(_SETS[kind], first, byte & _STATES)
+        entered = _before(_ENTERS[kind], first, byte & _ENTERED) != 0
+        purged = _before(_LEAVES[kind], first, byte & _RETAINED_PURGED) != 0
+        fine = _ALLOWED[kind, state] & ((_LEAVES[kind] == 0) | (entered & ~purged))
+        fine &= (_COVERED[kind] == 0) | (rows.numbers("bsid")[order] >= 0)
+        if not fine.all() or not self._covers_are_here(rows, kind, keys, starts, booked):
+            return False
+        ends = starts + sizes - 1
+        state = _after(_SETS[kind], starts, ends, booked & _STATES)
+        entered = _after(_ENTERS[kind], starts, ends, booked & _ENTERED) != 0
+        purged = _after(_LEAVES[kind], starts, ends, booked & _RETAINED_PURGED) != 0
+        byte = state | np.where(entered, _ENTERED, 0) | np.where(purged, _RETAINED_PURGED, 0)
+        for number, part in slices_of(sid[starts]):
+            self._books[number].set_many(seq[starts][part], byte[part])
+        return True
+
+    def _covers_are_here(
+        self, rows: Rows, kind: Longs, keys: Longs, starts: Longs, booked: Longs
+    ) -> bool:
+        """Whether covers had come before what was purged for them; arrays are by message."""
+        order = rows.by_message
+        purges = np.flatnonzero(_LOCAL[kind])
+        sid, seq = (rows.numbers(name)[order[purges]] for name in ("bsid", "bseq"))
+        wanted = keys_of(sid, seq)
+        if wanted is None:
+            return False
+        came = np.full(len(starts), len(order))
+        enters = np.flatnonzero(_ENTERS[kind])[::-1]
+        # Of several that enter, the first is put down last.
+        came[np.searchsorted(starts, enters, "right") - 1] = order[enters]
+        place = np.minimum(np.searchsorted(keys[starts], wanted), len(starts) - 1)
+        there = keys[starts][place] == wanted
+        here = there & ((came[place] < order[purges]) | (booked[place] & _ENTERED != 0))
+        away = np.flatnonzero(~there)
+        by_sender = away[np.argsort(sid[away], kind="stable")]
+        here[by_sender] = self._many(sid[by_sender], seq[by_sender]) & _ENTERED != 0
+        return bool(here.all())
+
+    def _many(self, sid: Longs, seq: Longs) -> Longs:
+        """What is booked of messages, which are by sender."""
+        found = np.zeros(len(sid), np.int64)
+        for number, part in slices_of(sid):
+            found[part] = self._books[number].many(seq[part])
+        return found
+
+    # -- row by row --------------------------------------------------------------------------------
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Book row by row."""
+        books = self._books
+        for row in rows:
+            kind, _, sid, seq = row[:4]
+            if row[6] > self._crash_at:
+                self._after_crash(row)
+                continue
+            if kind == STABLE:
+                continue
+            page = books[sid]
+            byte = page.get(seq) or page[seq]
+            state = byte & _STATES
+            if kind == RECEIVE:
+                page[seq] = byte & ~_STATES | _HELD | _ENTERED
+                if state:
+                    self._fault(row, _STATE, f"receives {{}} again: it {_TEXTS[state]}")
+            elif kind == DELIVER:
+                page[seq] = byte & ~_STATES | _DELIVERED
+                # A second delivery is Integrity's business.
+                if state not in (_HELD, _DELIVERED):
+                    why = f"delivers {{}}, which it does not hold: {_why(state)}"
+                    self._fault(row, _STATE, why)
+            elif kind == MULTICAST:
+                page[seq] = byte | _ENTERED
+            else:
+                page[seq] = self._skip(row, byte) if kind == SKIP else self._purge(row, byte)
+        for page in books.values():
+            page.trim()
+
+    def _skip(self, row: Row, byte: int) -> int:
+        """The byte of a message after it was skipped."""
+        state = byte & _STATES
+        if state:
+            self._fault(row, _STATE, f"skips {{}}, which {_TEXTS[state]}")
+        elif row[4] < 0:
+            self._fault(row, _NO_COVER, "skips {} for no other message")
+        return byte & ~_STATES | _SKIPPED
+
+    def _purge(self, row: Row, byte: int) -> int:
+        """The byte of a message after its purge."""
+        kind, _, sid, seq, bsid, bseq = row[:6]
+        state = byte & _STATES
+        if kind == PURGE_DELIVERY:
+            if state != _HELD:
+                fault = f"purges {{}} from delivery, which does not hold it: {_why(state)}"
+                self._fault(row, _STATE, fault)
+            byte = byte & ~_STATES | _PURGED
+        elif kind == PURGE_RETRANSMIT:
+            # What is stable may be purged just before it is released: neither loses anything.
+            twice = byte & _RETAINED_PURGED
+            if twice or not byte & _ENTERED:
+                why = "it was purged there" if twice else "it was never received there"
+                fault = f"purges {{}} from retransmission, which does not hold it: {why}"
+                self._fault(row, _STATE, fault)
+            byte |= _RETAINED_PURGED
+        if bsid < 0:
+            self._fault(row, _NO_COVER, "purges {} for no other message")
+        elif kind != PURGE_OTHER:
+            # A message that is purged for itself is here or not like any other.
+            there = byte if (sid, seq) == (bsid, bseq) else self._books[bsid][bseq]
+            if not there & _ENTERED:
+                cover = self.message(bsid, bseq)
+                self._fault(row, _NOT_HERE, f"purges {{}} for {cover}, which it has not received")
+        return byte
+
+    def _after_crash(self, row: Row) -> None:
+        event = row[13]
+        fault = f"crashed, and yet there is a later event of it: {event}"
+        self._fault(row, _CRASHED, fault, event in ABOUT_MESSAGES)
+
+    def _fault(self, row: Row, precedence: int, fault: str, named: bool = True) -> None:
+        _, n, sid, seq, bsid, bseq, at, time_ns, *_ = row
+        about = []
+        if named:
+            about = [self.message(sid, seq)]
+            about += [self.message(bsid, bseq)] if bsid >= 0 else []
+            fault = fault.format(about[0])
+        more = {"at": at, "precedence": precedence}
+        self.tell(PROPERTY.name, n, list(about), time_ns, fault, **more)
 
 
-def check(log: Journal | History) -> list[Violation]:
-    """Keep the books of every node."""
-    history = History.of(log)
-    accounts = [_Account() for _ in history.nodes]
-    found = []
-    for step in history.steps:
-        account = accounts[step.node]
-        fault = _crash_fault(account, step) or _book(history, account, step)
-        if fault:
-            event = history.event(step)
-            about = [history.messages[at] for at in (step.message, step.by) if at >= 0]
-            text = f"{event.node} {fault}"
-            found.append(Violation(PROPERTY, text, event.node, tuple(about), event.time_ns))
-    return found
+def _why(state: int) -> str:
+    return _TEXTS[state] if state == _UNKNOWN else f"it {_TEXTS[state]}"
 
 
-def _crash_fault(account: _Account, step: Step) -> str:
-    if account.crashed:
-        return f"crashed, and yet there is a later event of it: {step.event}"
-    account.crashed = step.event == "crash"
-    return ""
-
-
-def _book(history: History, account: _Account, step: Step) -> str:
-    """Enter one event into the books; what is wrong with it, or nothing."""
-    if step.message < 0:
-        return ""
-    name = history.messages[step.message]
-    states = account.states
-    before = states.get(step.message)
-    if step.event == "multicast":
-        account.entered.add(step.message)
-    elif step.event == "receive":
-        account.entered.add(step.message)
-        states[step.message] = _State.HELD
-        if before is not None:
-            return f"receives {name} again: it {before.value}"
-    elif step.event == "deliver":
-        states[step.message] = _State.DELIVERED
-        # A second delivery is Integrity's business.
-        if before not in (_State.HELD, _State.DELIVERED):
-            why = "it was never received there" if before is None else f"it {before.value}"
-            return f"delivers {name}, which it does not hold: {why}"
-    elif step.event == "skip":
-        states[step.message] = _State.SKIPPED
-        if before is not None:
-            return f"skips {name}, which {before.value}"
-        return _skip_fault(history, step)
-    elif step.event == "purge":
-        return _book_purge(history, account, step)
-    return ""
-
-
-def _book_purge(history: History, account: _Account, step: Step) -> str:
-    name = history.messages[step.message]
-    where = history.event(step).where
-    if where == "delivery":
-        before = account.states.get(step.message)
-        account.states[step.message] = _State.PURGED
-        if before is not _State.HELD:
-            why = "it was never received there" if before is None else f"it {before.value}"
-            return f"purges {name} from delivery, which does not hold it: {why}"
-    elif where == "retransmit":
-        # What is stable may be purged just before it is released: neither loses anything.
-        twice = step.message in account.retained_purged
-        account.retained_purged.add(step.message)
-        if twice or step.message not in account.entered:
-            why = "it was purged there" if twice else "it was never received there"
-            return f"purges {name} from retransmission, which does not hold it: {why}"
-    fault = _cover_fault(history, step)
-    if not fault and where in ("delivery", "retransmit") and step.by not in account.entered:
-        fault = f"for {history.messages[step.by]}, which it has not received"
-    return f"purges {name} {fault}" if fault else ""
-
-
-def _skip_fault(history: History, step: Step) -> str:
-    name = history.messages[step.message]
-    if step.by != step.message:
-        fault = _cover_fault(history, step)
-        return f"skips {name} {fault}" if fault else ""
-    # Covered by itself: whoever said so had forgotten by what. There must be something.
-    replaced_at = history.relation.covered_at(step.message)
-    if replaced_at < step.at or (not history.header.one_order and replaced_at != NEVER):
-        return ""
-    return f"skips {name}, and nothing that was multicast replaces it"
-
-
-def _cover_fault(history: History, step: Step) -> str:
-    """What is wrong with the cover of a purge or a skip, as the end of a sentence."""
-    if step.by < 0:
-        return "for no other message"
-    cover = history.messages[step.by]
-    if not history.multicast_before(step.by, step.at):
-        return f"for {cover}, which nobody had multicast"
-    if not history.relation.covers(step.by, step.message):
-        return f"for {cover}, which does not replace it"
-    return ""
+_NAME: Final = "Accounting"
+PROPERTY: Final = Property(
+    _NAME,
+    {BY_NODE: BooksKernel, BY_SENDER: partial(CoversKernel, name=_NAME, precedence=_BAD_COVER)},
+    ("receive", "deliver", "purge", "skip"),
+)

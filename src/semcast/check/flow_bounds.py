@@ -8,145 +8,179 @@ are bounded for all sources together. Holds on every prefix.
 A full buffer may take a message in place of those that it replaces, and may refuse one that is
 obsolete already; the log then has its arrival first and the purges after it. So what a node holds
 is looked at when those purges are through.
+
+Mostly messages come once and leave once: then what is held after each row is a sum, and NumPy tells
+of all rows at once that no bound is passed. Otherwise the kernel looks at every row.
 """
 
-import heapq
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final, final
 
-from semcast.check.history import History, Step
-from semcast.check.violation import Violation
-from semcast.journal import Journal, parse_node
+import numpy as np
 
-PROPERTY: Final = "Flow Bounds"
+from semcast.check.facts import source_of
+from semcast.check.flow_held import Arrival, Delivery, Retained, arrivals_end
+from semcast.check.kernel import BY_NODE, MANY_ROWS, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import (
+    DELIVER,
+    MULTICAST,
+    PURGE_DELIVERY,
+    PURGE_RETRANSMIT,
+    PURGES,
+    RECEIVE,
+    STABLE,
+    Row,
+    Rows,
+    slices_of,
+)
 
 
-@final
-class _Held:
-    """Messages in one buffer, with their sizes."""
-
-    def __init__(self) -> None:
-        self.sizes: Final[dict[int, int]] = {}
-        self.size_bytes = 0
-        # Numbers and messages, lowest first, of what `release` may have to let go.
-        self._by_seq: Final[list[tuple[int, int]]] = []
-
-    def enter(self, message: int, size_bytes: int, seq: int | None = None) -> None:
-        """A message comes; with its number, if `release` is to find it."""
-        if message not in self.sizes:
-            self.sizes[message] = size_bytes
-            self.size_bytes += size_bytes
-            if seq is not None:
-                heapq.heappush(self._by_seq, (seq, message))
-
-    def leave(self, message: int) -> int:
-        """The bytes that this freed."""
-        size_bytes = self.sizes.pop(message, 0)
-        self.size_bytes -= size_bytes
-        return size_bytes
-
-    def release(self, seq: int) -> int:
-        """Everything up to `seq` leaves; the bytes that this freed."""
-        freed = 0
-        while self._by_seq and self._by_seq[0][0] <= seq:
-            freed += self.leave(heapq.heappop(self._by_seq)[1])
-        return freed
+def _kernel(group: Group) -> "FlowBoundsKernel | None":
+    """Nobody judges a node that has no bounds."""
+    header = group.run.header
+    bounds = (header.delivery_messages, header.delivery_bytes)
+    bounded = any((*bounds, header.window_messages, header.window_bytes))
+    return FlowBoundsKernel(group) if bounded else None
 
 
 @final
-class _Node:
-    """The buffers of one node."""
+class FlowBoundsKernel(Kernel):
+    """The buffers of one node, whose events come in their order."""
 
-    def __init__(self) -> None:
-        self.delivery: Final = _Held()
-        # By sender.
-        self.retained: Final[defaultdict[str, _Held]] = defaultdict(_Held)
-        self.retained_bytes = 0
-        # The step by which the last message came, until the purges that it causes are through.
-        self.entered: Step | None = None
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        run = self.run
+        self._header: Final = run.header
+        self._node: Final = run.nodes[group.n]
+        self._group: Final = run.header.reliability == "group"
+        kept = len({source_of(name)[0] for name in run.nodes}) if self._group else 1
+        self._retained_bytes_max: Final = run.header.window_bytes * kept
+        self._window: Final = run.header.window_messages > 0 or run.header.window_bytes > 0
+        self._delivery: Final = Delivery()
+        self._retained: Final[defaultdict[int, Retained]] = defaultdict(Retained)
+        self._retained_bytes = 0
+        # How the last message came, until the purges that it causes are through.
+        self._arrival: Arrival | None = None
 
-
-@final
-class _Check:
-    def __init__(self, history: History) -> None:
-        self.history: Final = history
-        self.header: Final = history.header
-        self.nodes: Final = [_Node() for _ in history.nodes]
-        self.found: Final[list[Violation]] = []
-        senders = {parse_node(name)[0] for name in history.nodes}
-        kept = len(senders) if self.header.reliability == "group" else 1
-        self.retained_bytes_max: Final = self.header.window_bytes * kept
-
-    def run(self) -> list[Violation]:
-        for step in self.history.steps:
-            node = self.nodes[step.node]
-            entered = node.entered
-            if entered is not None and not _caused(step, entered):
-                node.entered = None
-                self.judge(node, entered)
-            self.follow(node, step)
-        for node in self.nodes:
-            if node.entered is not None:
-                self.judge(node, node.entered)
-        return self.found
-
-    def follow(self, node: _Node, step: Step) -> None:
-        event = self.history.event(step)
-        if step.event == "multicast":
-            self.retain(node, step)
-        elif step.event == "receive":
-            node.entered = step
-            node.delivery.enter(step.message, event.size or 0)
-            if self.header.reliability == "group" and event.sender != event.node:
-                self.retain(node, step)
-        elif step.event == "deliver" or (step.event == "purge" and event.where == "delivery"):
-            node.delivery.leave(step.message)
-        elif step.event == "purge" and event.where == "retransmit":
-            name = self.history.messages[step.message]
-            node.retained_bytes -= node.retained[name.sender].leave(step.message)
-        elif step.event == "stable" and event.sender is not None and event.seq is not None:
-            node.retained_bytes -= node.retained[event.sender].release(event.seq)
-
-    def retain(self, node: _Node, step: Step) -> None:
-        node.entered = step
-        name = self.history.messages[step.message]
-        size_bytes = self.history.event(step).size or 0
-        held = node.retained[name.sender]
-        if step.message not in held.sizes:
-            held.enter(step.message, size_bytes, name.seq)
-            node.retained_bytes += size_bytes
-
-    def judge(self, node: _Node, entered: Step) -> None:
-        """Whether anything is beyond its bound after a message came."""
-        header = self.header
-        name = self.history.messages[entered.message]
-        retained = node.retained[name.sender]
-        delivery = node.delivery
-        if entered.event == "receive":
-            self.bound(
-                entered, len(delivery.sizes), header.delivery_messages, "messages", "delivery"
-            )
-            self.bound(entered, delivery.size_bytes, header.delivery_bytes, "bytes", "delivery")
-        if entered.message in retained.sizes:
-            where = f"retransmission of {name.sender}"
-            self.bound(entered, len(retained.sizes), header.window_messages, "messages", where)
-            bytes_max = self.retained_bytes_max
-            self.bound(entered, node.retained_bytes, bytes_max, "bytes", "retransmission")
-
-    def bound(self, entered: Step, held: int, held_max: int, unit: str, where: str) -> None:
-        if not 0 < held_max < held:
+    def feed(self, rows: Rows) -> None:
+        """Follow what the buffers hold."""
+        if len(rows) < MANY_ROWS:
+            self.feed_each(rows.each)
             return
-        event = self.history.event(entered)
-        name = self.history.messages[entered.message]
-        text = f"{event.node} holds {held} {unit} for {where} after {name}; the bound is {held_max}"
-        self.found.append(Violation(PROPERTY, text, event.node, (name,), event.time_ns))
+        caused = self._caused_first(rows)
+        if caused:
+            self.feed_each(rows.slice(0, caused).each)
+            rows = rows.slice(caused, len(rows))
+        if len(rows):
+            self.end()
+            if not self.feed_many(rows):
+                self.feed_each(rows.each)
+
+    def _caused_first(self, rows: Rows) -> int:
+        """How many rows there are before the last arrival can be judged."""
+        arrival = self._arrival
+        columns = (rows.numbers(name) for name in ("kind", "sid", "seq", "bsid", "bseq"))
+        for at, (kind, sid, seq, bsid, bseq) in enumerate(zip(*columns, strict=True)):
+            messages = ((sid, seq), (bsid, bseq))
+            if arrival is None or kind not in PURGES or arrival.message not in messages:
+                return at
+        return len(rows)
+
+    # -- all rows at once --------------------------------------------------------------------------
+
+    def feed_many(self, rows: Rows) -> bool:
+        """Follow all rows."""
+        kind, sid = rows.numbers("kind"), rows.numbers("sid")
+        ends = arrivals_end(rows)
+        if ends is None:
+            return False
+        delivery = self._delivery.after(rows)
+        bounds = (self._header.delivery_messages, self._header.delivery_bytes)
+        received = ends.last[kind[ends.row] == RECEIVE]
+        if delivery is None or not delivery.within(received, *bounds):
+            return False
+        by_sender = np.argsort(sid, kind="stable")
+        sums = np.zeros(len(rows), np.int64)
+        after: dict[int, Retained] = {}
+        for number, part in slices_of(sid[by_sender]) if self._window else ():
+            here = by_sender[part]
+            own = self.group.facts.senders[number][1] == self._node
+            enters = (kind[here] == MULTICAST) | ((kind[here] == RECEIVE) & self._group & (not own))
+            stream = self._retained[number].after(rows, here, enters, sums)
+            mine = ends.last[sid[ends.row] == number]
+            if stream is None or not stream.within(mine, self._header.window_messages):
+                return False
+            after[number] = stream.held
+        held_bytes = self._retained_bytes + np.cumsum(sums)
+        if 0 < self._retained_bytes_max < held_bytes[ends.last].max(initial=0):
+            return False
+        self._delivery.take(delivery)
+        self._retained.update(after)
+        self._retained_bytes = int(held_bytes[-1])
+        self._arrival = ends.pending
+        return True
+
+    # -- row by row --------------------------------------------------------------------------------
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Follow row by row."""
+        delivery, retained = self._delivery, self._retained
+        own = self.group.facts.senders
+        for kind, _, sid, seq, bsid, bseq, _, time_ns, size, *_ in rows:
+            message = (sid, seq)
+            arrival = self._arrival
+            if arrival is not None and not (
+                kind in PURGES and arrival.message in (message, (bsid, bseq))
+            ):
+                self.end()
+            if kind == RECEIVE:
+                self._arrival = Arrival(kind, message, time_ns)
+                delivery.enter(message, size)
+                if self._group and own[sid][1] != self._node:
+                    self._retained_bytes += retained[sid].enter(seq, size)
+            elif kind in (DELIVER, PURGE_DELIVERY):
+                delivery.leave(message)
+            elif kind == PURGE_RETRANSMIT:
+                self._retained_bytes -= retained[sid].sizes.pop(seq, 0)
+            elif kind == STABLE:
+                self._retained_bytes -= retained[sid].release(seq)
+            elif kind == MULTICAST:
+                self._arrival = Arrival(kind, message, time_ns)
+                self._retained_bytes += retained[sid].enter(seq, size)
+
+    def end(self) -> None:
+        """The last arrival has caused all that it will."""
+        arrival, self._arrival = self._arrival, None
+        if arrival is not None:
+            self._judge(arrival)
+
+    def _judge(self, arrival: Arrival) -> None:
+        """Whether anything is beyond its bound after a message came."""
+        header = self._header
+        sid, seq = arrival.message
+        if arrival.kind == RECEIVE:
+            held, held_max = len(self._delivery.sizes), header.delivery_messages
+            if 0 < held_max < held:
+                self._beyond(arrival, held, held_max, "messages", "delivery")
+            held, held_max = self._delivery.bytes, header.delivery_bytes
+            if 0 < held_max < held:
+                self._beyond(arrival, held, held_max, "bytes", "delivery")
+        retained = self._retained[sid]
+        if seq in retained.sizes:
+            held, held_max = len(retained.sizes), header.window_messages
+            if 0 < held_max < held:
+                where = f"retransmission of {self.group.facts.senders[sid][1]}"
+                self._beyond(arrival, held, held_max, "messages", where)
+            held, held_max = self._retained_bytes, self._retained_bytes_max
+            if 0 < held_max < held:
+                self._beyond(arrival, held, held_max, "bytes", "retransmission")
+
+    def _beyond(self, arrival: Arrival, held: int, held_max: int, unit: str, where: str) -> None:
+        name = self.message(*arrival.message)
+        text = f"holds {held} {unit} for {where} after {name}; the bound is {held_max}"
+        self.tell(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
 
 
-def _caused(step: Step, entered: Step) -> bool:
-    """Whether the arrival of a message caused this: a purge for it, or of it."""
-    return step.event == "purge" and entered.message in (step.message, step.by)
-
-
-def check(log: Journal | History) -> list[Violation]:
-    """Follow what every buffer of every node holds."""
-    return _Check(History.of(log)).run()
+PROPERTY: Final = Property("Flow Bounds", {BY_NODE: _kernel}, ("multicast", "receive"))

@@ -5,47 +5,83 @@ A log in which one number names two messages, or a process speaks for another, b
 "m" would not be one message.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, final
 
-from semcast.check.history import History, Step
-from semcast.check.violation import Violation
-from semcast.journal import Journal
+import numpy as np
 
-PROPERTY: Final = "Integrity"
+from semcast.check.kernel import BY_SENDER, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import DELIVER, Row, Rows
+from semcast.check.tables import SeqTable
 
-
-def check(log: Journal | History) -> list[Violation]:
-    """Look at every multicast and every delivery."""
-    history = History.of(log)
-    found = []
-    delivered = [0] * len(history.messages)
-    for step in history.steps:
-        if step.event == "multicast":
-            fault = _multicast_fault(history, step)
-        elif step.event == "deliver":
-            fault = _delivery_fault(history, step, delivered[step.message])
-            delivered[step.message] |= 1 << step.node
-        else:
-            continue
-        if fault:
-            event = history.event(step)
-            name = history.messages[step.message]
-            text = f"{event.node} {fault.format(name)}"
-            found.append(Violation(PROPERTY, text, event.node, (name,), event.time_ns))
-    return found
+# Nodes in one number of a table.
+_WORD: Final = 62
 
 
-def _multicast_fault(history: History, step: Step) -> str:
-    if history.multicast_at[step.message] != step.at:
-        return "multicasts {} a second time"
-    if history.nodes[step.node] != history.messages[step.message].sender:
-        return "multicasts {} in the name of another"
-    return ""
+@final
+class IntegrityKernel(Kernel):
+    """The messages of one sender: what was multicast, and deliveries in order."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        # By word of nodes: the bits of those that delivered a message.
+        words = len(self.run.nodes) // _WORD + 1
+        self._delivered: Final = [SeqTable(0) for _ in range(words)]
+
+    def feed_many(self, rows: Rows) -> bool:
+        """Look at all deliveries at once."""
+        sent = self.group.sent
+        taken = rows.numbers("kind") == DELIVER
+        node, number, at = (rows.numbers(name)[taken] for name in ("n", "seq", "at"))
+        known = sent.index.many(number)
+        if (known < 0).any():
+            return False
+        if self.run.header.one_order and (np.frombuffer(sent.ats, np.int64)[known] >= at).any():
+            return False
+        order = np.lexsort((node, number))
+        same = (number[order][1:] == number[order][:-1]) & (node[order][1:] == node[order][:-1])
+        if same.any():
+            return False
+        bits = np.left_shift(1, node % _WORD)
+        parts = [(word, node // _WORD == word) for word in range(len(self._delivered))]
+        for word, part in parts:
+            if (self._delivered[word].many(number[part]) & bits[part]).any():
+                return False
+        for word, part in parts:
+            self._delivered[word].or_many(number[part], bits[part])
+        return True
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Look at every delivery."""
+        index, ats = self.group.sent.index, self.group.sent.ats
+        one_order = self.run.header.one_order
+        for row in rows:
+            if row[0] != DELIVER:
+                continue
+            _, n, _, seq, _, _, at, *_ = row
+            word, bit = self._delivered[n // _WORD], 1 << n % _WORD
+            nodes = word.get(seq) or word[seq]
+            message = index[seq]
+            if nodes & bit:
+                self._fault(row, "delivers {} again")
+            elif message < 0 or (one_order and ats[message] >= at):
+                self._fault(row, "delivers {}, which nobody had multicast")
+            word[seq] = nodes | bit
+        for word in self._delivered:
+            word.trim()
+
+    def end(self) -> None:
+        """Nothing more is multicast."""
+        for row in self.group.sent.repeated:
+            self._fault(row, "multicasts {} a second time")
+        for row in self.group.sent.foreign:
+            self._fault(row, "multicasts {} in the name of another")
+
+    def _fault(self, row: Row, fault: str) -> None:
+        sender, seq = self.group.sender, row[3]
+        text = fault.format(f"{sender}#{seq}")
+        self.tell(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
 
 
-def _delivery_fault(history: History, step: Step, delivered: int) -> str:
-    if (delivered >> step.node) & 1:
-        return "delivers {} again"
-    if not history.multicast_before(step.message, step.at):
-        return "delivers {}, which nobody had multicast"
-    return ""
+PROPERTY: Final = Property("Integrity", {BY_SENDER: IntegrityKernel}, ("multicast", "deliver"))

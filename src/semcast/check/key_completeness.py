@@ -9,68 +9,75 @@ what FIFO Completeness says, at rest. Whoever came later owes nothing before its
 senders for which it told none.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, final
 
-from semcast.check._streams import Streams
-from semcast.check.history import History, Step
-from semcast.check.relation import NEVER
-from semcast.check.violation import Violation
-from semcast.journal import Journal
-
-PROPERTY: Final = "Key Completeness"
+from semcast.check.facts import NEVER
+from semcast.check.kernel import BY_SENDER, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import DELIVER, JOIN, Row
 
 
-def check(log: Journal | History) -> list[Violation]:
-    """Follow each node along each stream; what it passes over must be replaced."""
-    history = History.of(log)
-    streams = Streams(history)
-    found = []
-    # By node and stream: the place of the first message that is still to come.
-    following: dict[tuple[int, int], int] = {}
-    joins: dict[tuple[int, str], int] = {}
-    for step in history.steps:
-        if step.event == "join":
-            event = history.event(step)
-            if event.sender is not None and event.seq is not None:
-                joins.setdefault((step.node, event.sender), event.seq)
-            continue
-        if step.event != "deliver" or not streams.of[step.message]:
-            continue
-        # In order, and each once, though it be about several of the keys.
+@final
+class KeyCompletenessKernel(Kernel):
+    """Follows each node along each stream; what it passes over must be replaced."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        # By node and stream: the place of the first message that is still to come.
+        self._following: Final[dict[tuple[int, int], int]] = {}
+        # By node: the first seq that it is to have.
+        self._owes_from: Final = [self._owed_at_first(n) for n in range(len(self.run.nodes))]
+
+    def _owed_at_first(self, n: int) -> int:
+        if self.run.nodes[n] == self.group.sender:
+            return 1 if self.run.header.deliver_own else NEVER
+        return 1 if (self.run.initial >> n) & 1 else NEVER
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Look at every delivery and every join."""
+        for row in rows:
+            if row[0] == DELIVER:
+                self._on_delivery(row)
+            elif row[0] == JOIN:
+                self._on_join(row[1], row[3])
+
+    def _on_join(self, n: int, seq: int) -> None:
+        at_first = (self.run.initial >> n) & 1 or self.run.nodes[n] == self.group.sender
+        # The first that it told counts.
+        if not at_first and self._owes_from[n] == NEVER:
+            self._owes_from[n] = seq
+
+    def _on_delivery(self, row: Row) -> None:
+        sent, n = self.group.sent, row[1]
+        message = sent.index[row[3]]
+        if message < 0:
+            return
+        assert sent.streams is not None
+        # Each once, though it be about several of the keys.
         passed: dict[int, None] = {}
-        for stream, place in streams.of[step.message]:
-            first = following.get((step.node, stream), 0)
-            passed.update(dict.fromkeys(streams.messages[stream][first:place]))
-            following[step.node, stream] = max(first, place + 1)
-        owes_from = _owes_from(history, step, joins)
-        found += [
-            _violation(history, step, older)
-            for older in passed
-            if history.messages[older].seq >= owes_from and not _is_replaced(history, older, step)
-        ]
-    return found
+        for stream, place in sent.streams.of(message):
+            first = self._following.get((n, stream), 0)
+            if first < place:
+                passed.update(dict.fromkeys(sent.streams.messages[stream][first:place]))
+            self._following[n, stream] = max(first, place + 1)
+        for older in passed:
+            if sent.seqs[older] >= self._owes_from[n] and not self._is_replaced(older, row[6]):
+                self._passed_over(row, sent.seqs[older])
+
+    def _is_replaced(self, message: int, at: int) -> bool:
+        replaced_at = self.group.sent.covered_at[message]
+        return replaced_at < at if self.run.header.one_order else replaced_at != NEVER
+
+    def _passed_over(self, row: Row, older: int) -> None:
+        sender, seq = self.group.sender, row[3]
+        text = (
+            f"delivers {sender}#{seq} but not {sender}#{older}, which was multicast before it, of "
+            "the same key or as unmarked, and which nothing replaces"
+        )
+        self.tell(PROPERTY.name, row[1], [(sender, older), (sender, seq)], row[7], text)
 
 
-def _owes_from(history: History, step: Step, joins: dict[tuple[int, str], int]) -> int:
-    """The first seq of this sender that the node is to have."""
-    sender = history.messages[step.message].sender
-    if history.nodes[step.node] == sender:
-        return 1 if history.header.deliver_own else NEVER
-    if (history.initial >> step.node) & 1:
-        return 1
-    return joins.get((step.node, sender), NEVER)
-
-
-def _is_replaced(history: History, message: int, step: Step) -> bool:
-    replaced_at = history.relation.covered_at(message)
-    return replaced_at < step.at if history.header.one_order else replaced_at != NEVER
-
-
-def _violation(history: History, step: Step, older: int) -> Violation:
-    event = history.event(step)
-    name, other = history.messages[older], history.messages[step.message]
-    text = (
-        f"{event.node} delivers {other} but not {name}, which was multicast before it, of the same "
-        "key or as unmarked, and which nothing replaces"
-    )
-    return Violation(PROPERTY, text, event.node, (name, other), event.time_ns)
+PROPERTY: Final = Property(
+    "Key Completeness", {BY_SENDER: KeyCompletenessKernel}, ("deliver",), order=("key",)
+)

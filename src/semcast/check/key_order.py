@@ -1,67 +1,120 @@
 """Key Order, which stands for FIFO Order where the order is "key": if a process multicasts m before
 m', and both are of one stream (about one key, alone or with others, or both unmarked) or m' names
 m, no process delivers m after delivering m'. Nothing is said of other messages. Holds on every
-prefix. Across the lives of a sender, `_lives` has what is promised.
+prefix.
 
 So a newer value may overtake what was multicast before it, but never what is about its own key, and
 what is never replaced comes as it was sent.
+
+A process that comes back is another sender, and its messages replace nothing of its former life. So
+a node may have values of one key of both. If m of the former life had come to the node (`receive`)
+before it delivered m' of a later one about the same key, it does not deliver m after m'. What comes
+only afterwards, because others send it again, is delivered all the same.
 """
 
-from collections import defaultdict
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, final
 
-from semcast.check._lives import late_lives
-from semcast.check._streams import Streams
-from semcast.check.history import History
-from semcast.check.relation import NEVER
-from semcast.check.violation import Violation
-from semcast.journal import Journal
-
-PROPERTY: Final = "Key Order"
+from semcast.check.facts import source_of
+from semcast.check.kernel import BY_LIVES, BY_SENDER, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import DELIVER, MULTICAST, RECEIVE, Row
+from semcast.journal import keys_in
 
 
-def check(log: Journal | History) -> list[Violation]:
+@final
+class KeyOrderKernel(Kernel):
     """Each delivery must come later in its stream than all before it, and before its covers."""
-    history = History.of(log)
-    streams = Streams(history)
-    found = []
-    # By node and stream: of what it delivered, the message that was multicast last.
-    latest: dict[tuple[int, int], int] = {}
-    # By node: what it must not deliver any more, and the message that named it.
-    named: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for step in history.steps:
-        if step.event != "deliver" or history.multicast_at[step.message] == NEVER:
-            continue
-        message = step.message
-        other = -1
-        for stream, _ in streams.of[message]:
-            last = latest.get((step.node, stream), -1)
-            if last < 0 or history.multicast_at[last] <= history.multicast_at[message]:
-                latest[step.node, stream] = message
-            elif other < 0:
-                other = last
-        if other < 0:
-            other = named[step.node].get(message, -1)
-        for older in history.relation.names(message):
-            named[step.node].setdefault(older, message)
-        if other >= 0:
-            event = history.event(step)
-            about = (history.messages[message], history.messages[other])
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        # By node and stream: of what it delivered, the message that was multicast last.
+        self._latest: Final[dict[tuple[int, int], int]] = {}
+        # By node: what it must not deliver any more, and the message that named it.
+        self._named: Final[list[dict[int, int]]] = [{} for _ in self.run.nodes]
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Look at every delivery."""
+        sent = self.group.sent
+        assert sent.streams is not None
+        for row in rows:
+            message = sent.index[row[3]] if row[0] == DELIVER else -1
+            if message < 0:
+                continue
+            n, other = row[1], -1
+            for stream, _ in sent.streams.of(message):
+                last = self._latest.get((n, stream), -1)
+                if last <= message:
+                    self._latest[n, stream] = message
+                elif other < 0:
+                    other = last
+            if other < 0:
+                other = self._named[n].get(message, -1)
+            for older in sent.names(message):
+                self._named[n].setdefault(older, message)
+            if other >= 0:
+                self._late(row, sent.seqs[other])
+
+    def _late(self, row: Row, other: int) -> None:
+        sender, seq = self.group.sender, row[3]
+        text = (
+            f"delivers {sender}#{seq} after {sender}#{other}, which was multicast later and "
+            "is of the same key, names it, or is unmarked as well"
+        )
+        self.tell(PROPERTY.name, row[1], [(sender, seq), (sender, other)], row[7], text)
+
+
+@final
+class KeyLivesKernel(Kernel):
+    """All lives of one sender: what it multicast, then what nodes received and delivered of it."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        facts = group.facts
+        self._life: Final = {
+            sid: source_of(facts.senders[sid][1])[1]
+            for sid, first in facts.lives.items()
+            if first == group.number
+        }
+        # By message (the number of its sender, and its own): its keys; and where nodes received it.
+        self._keys: Final[dict[tuple[int, int], list[str]]] = {}
+        self._received: Final[dict[tuple[int, int, int], int]] = {}
+        # By node and key: of each life, the last delivery, and the message.
+        self._last: Final[dict[tuple[int, str], dict[int, tuple[int, int, int]]]] = {}
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """What came before something newer of its key must be delivered before it."""
+        for row in rows:
+            kind, n, sid, seq, _, _, at, _, _, _, key, rank, *_ = row
+            if kind == MULTICAST:
+                several = keys_in(key) if key and rank is None else []
+                self._keys.setdefault((sid, seq), several)
+            elif kind == RECEIVE:
+                self._received.setdefault((n, sid, seq), at)
+            elif kind == DELIVER:
+                self._on_delivery(row)
+
+    def _on_delivery(self, row: Row) -> None:
+        _, n, sid, seq, _, _, at, time_ns, *_ = row
+        life = self._life[sid]
+        latest = (-1, -1, -1)
+        for key in self._keys.get((sid, seq), ()):
+            of_key = self._last.setdefault((n, key), {})
+            latest = max([latest, *(one for other, one in of_key.items() if other > life)])
+            of_key[life] = (at, sid, seq)
+        came = self._received.get((n, sid, seq))
+        if came is not None and latest[0] > came:
+            late, before = self.message(sid, seq), self.message(*latest[1:])
             text = (
-                f"{event.node} delivers {about[0]} after {about[1]}, which was multicast later and "
-                "is of the same key, names it, or is unmarked as well"
+                f"delivers {late} after {before}, which is about the same key and of a later life "
+                "of its sender, although it had come before"
             )
-            found.append(Violation(PROPERTY, text, event.node, about, event.time_ns))
-    for at, late, before in late_lives(history, streams):
-        event = history.journal.events[at]
-        text = late_life_text(event.node, f"{late}", f"{before}")
-        found.append(Violation(PROPERTY, text, event.node, (late, before), event.time_ns))
-    return found
+            self.tell(PROPERTY.name, n, [late, before], time_ns, text)
 
 
-def late_life_text(node: str, late: str, before: str) -> str:
-    """What is said of a message that came before one of a later life, and was delivered after."""
-    return (
-        f"{node} delivers {late} after {before}, which is about the same key and of a later life "
-        "of its sender, although it had come before"
-    )
+PROPERTY: Final = Property(
+    "Key Order",
+    {BY_SENDER: KeyOrderKernel, BY_LIVES: KeyLivesKernel},
+    ("deliver",),
+    order=("key",),
+)

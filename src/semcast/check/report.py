@@ -1,95 +1,29 @@
 """The verdict on a journal: every property that was promised, how much was judged, what is broken.
 
-Properties are a table here; each has a file of its own that says what it means. Which of them are
-promised depends on the reliability in the journal's header: S-SM (SRM Figure 2) or S-RM (Figure 3),
-and on its order: by sender or, weaker, by key.
+Which of the properties (`properties`) are promised depends on the reliability in the journal's
+header: S-SM (SRM Figure 2) or S-RM (Figure 3), and on its order: by sender or, weaker, by key.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from semcast.check import (
-    accounting,
-    agreement,
-    fifo_completeness,
-    fifo_order,
-    flow_bounds,
-    integrity,
-    key_completeness,
-    key_order,
-    safe_purging,
-    sender_reliability,
-    stability,
-    validity,
-)
 from semcast.check.history import History
+from semcast.check.kernel import Finding, GroupJudge, Maker, standing
 from semcast.check.missing import Missing, missing_in
+from semcast.check.properties import PROPERTIES
+from semcast.check.property import Property
 from semcast.check.rest import restless
+from semcast.check.rows import Rows
 from semcast.check.violation import Violation
+from semcast.errors import ConfigError
 from semcast.journal import Header, Journal
 
-_BOTH: Final = ("sender", "group")
-_ANY: Final = ("fifo", "key")
 _SHOWN_MAX: Final = 20
-
-
-@dataclass(frozen=True)
-class Property:
-    """One property: what it is called, who promises it, and how it is judged."""
-
-    name: str
-    check: Callable[[Journal | History], list[Violation]]
-    # The events that are judged by it.
-    about: tuple[str, ...]
-    reliability: tuple[str, ...]
-    # A safety property holds on every prefix; others are judged when everything has come to rest.
-    safety: bool
-    order: tuple[str, ...] = _ANY
-    # Whether only a log in one order can show it. Logs of live members are not in one: each has a
-    # clock of its own.
-    one_order: bool = False
-
-    def applies(self, header: Header) -> bool:
-        """Whether a run with this header promised it, and its log can show it."""
-        return (
-            header.reliability in self.reliability
-            and header.order in self.order
-            and (header.one_order or not self.one_order)
-        )
-
-
-PROPERTIES: Final = (
-    Property(integrity.PROPERTY, integrity.check, ("multicast", "deliver"), _BOTH, True),
-    Property(fifo_order.PROPERTY, fifo_order.check, ("deliver",), _BOTH, True, ("fifo",)),
-    Property(key_order.PROPERTY, key_order.check, ("deliver",), _BOTH, True, ("key",)),
-    Property(
-        key_completeness.PROPERTY, key_completeness.check, ("deliver",), _BOTH, True, ("key",)
-    ),
-    Property(
-        accounting.PROPERTY,
-        accounting.check,
-        ("receive", "deliver", "purge", "skip"),
-        _BOTH,
-        True,
-    ),
-    Property(flow_bounds.PROPERTY, flow_bounds.check, ("multicast", "receive"), _BOTH, True),
-    Property(
-        safe_purging.PROPERTY, safe_purging.check, ("purge",), ("group",), True, one_order=True
-    ),
-    Property(stability.PROPERTY, stability.check, ("stable",), _BOTH, True, one_order=True),
-    Property(
-        sender_reliability.PROPERTY, sender_reliability.check, ("multicast",), ("sender",), False
-    ),
-    Property(validity.PROPERTY, validity.check, ("multicast",), ("group",), False),
-    Property(agreement.PROPERTY, agreement.check, ("multicast",), ("group",), False),
-    Property(
-        fifo_completeness.PROPERTY, fifo_completeness.check, ("multicast",), ("group",), False
-    ),
-)
 
 # What is judged of runs that ended by themselves or came to rest.
 LIVENESS: Final = frozenset(one.name for one in PROPERTIES if not one.safety)
+_SAFETY: Final = tuple(one for one in PROPERTIES if one.safety)
 
 
 @dataclass(frozen=True)
@@ -145,38 +79,79 @@ class Report:
         return "\n".join(lines)
 
 
+def chosen(names: Sequence[str] | None) -> list[Property]:
+    """The properties of these names, in any case, with - or _ for a space; or all."""
+    if not names:
+        return list(PROPERTIES)
+    by_name = {_plain(one.name): one for one in PROPERTIES}
+    for name in names:
+        if _plain(name) not in by_name:
+            there = ", ".join(one.name for one in PROPERTIES)
+            raise ConfigError(f"there is no property {name!r}; there are: {there}")
+    wanted = {_plain(name) for name in names}
+    return [one for name, one in by_name.items() if name in wanted]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", " ").replace("_", " ")
+
+
 def check_safety(log: Journal | History) -> Report:
     """What must hold at every moment: of a finished run, and of one that goes on."""
-    return _judge(log, [one for one in PROPERTIES if one.safety])
-
-
-def check_liveness(log: Journal | History) -> Report:
-    """What must hold in the end: of a run in which everything has come to rest."""
-    return _judge(log, [one for one in PROPERTIES if not one.safety])
+    return judge(log, _SAFETY)
 
 
 def check_all(log: Journal | History) -> Report:
     """Everything that was promised, of a run in which everything has come to rest."""
-    return _judge(log, list(PROPERTIES))
+    return judge(log, PROPERTIES)
 
 
-def check_run(log: Journal | History) -> Report:
+def check_run(
+    log: Journal | History, properties: Sequence[Property] = PROPERTIES, rest: bool | None = None
+) -> Report:
     """Everything that can be judged, by what the log says of how the run ended.
 
     What must hold in the end is left out of a run that was cut short, and the report says why. So
-    judges `semcast verify`.
+    judges `semcast verify`. `rest` says whether the run came to rest, whatever the log says.
     """
     history = History.of(log)
-    why = restless(history)
-    return replace(check_safety(history) if why else check_all(history), not_at_rest=why)
+    why = ""
+    if rest is None and any(not one.safety for one in properties):
+        why = restless(history.run, history.waiting())
+    elif rest is False:
+        why = "it was said not to have come to rest"
+    judged = [one for one in properties if one.safety or not why]
+    return replace(judge(history, judged), not_at_rest=why)
 
 
-def _judge(log: Journal | History, properties: list[Property]) -> Report:
+def makers_of(properties: Collection[Property], header: Header, sorting: str) -> list[Maker]:
+    """Who judges groups of one sorting, of a run with this header; each once."""
+    makers = (one.kernels.get(sorting) for one in properties if one.applies(header))
+    return list(dict.fromkeys(make for make in makers if make is not None))
+
+
+def judge(log: Journal | History, properties: Collection[Property]) -> Report:
+    """Feed every group of a journal to the kernels of these properties."""
     history = History.of(log)
-    judged: dict[str, int] = {}
-    violations: list[Violation] = []
-    for one in properties:
-        if one.applies(history.header):
-            judged[one.name] = sum(history.counts[event] for event in one.about)
-            violations += one.check(history)
-    return Report(history.header.run, judged, violations)
+    promised = [one for one in properties if one.applies(history.header)]
+    found: list[Finding] = []
+    for sorting in dict.fromkeys(sorting for one in promised for sorting in one.kernels):
+        makers = [makers_of(promised, history.header, sorting)]
+        for number, parts in history.groups(sorting):
+            group = GroupJudge(history.facts, sorting, number, makers)
+            for rows in parts:
+                group.feed(Rows(rows))
+            found += group.end()
+    by_name: dict[str, list[Violation]] = {one.name: [] for one in promised}
+    for one, stands in zip(found, standing(found), strict=True):
+        if stands and one.property in by_name:
+            by_name[one.property].append(one.violation(history.facts))
+    return Report(
+        history.header.run,
+        {one.name: sum(history.counts[event] for event in one.about) for one in promised},
+        [one for some in by_name.values() for one in sorted(some, key=_in_time)],
+    )
+
+
+def _in_time(one: Violation) -> tuple[int, str]:
+    return one.time_ns, one.text

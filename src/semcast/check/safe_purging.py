@@ -4,96 +4,167 @@ safe, that is, received by more than f processes; S-RM rests on it. Holds on eve
 A process that skips a message counts as having it once it has what it skipped it for, or that is
 safe: as Figure 4's safe(m) counts whoever received some m' with m ⊑ m'. A cover that everybody has
 who is left will do as well. Only a log in one order can show any of this; others are not judged.
+
+Covers are of the same sender, unless messages have ranks: then a whole run is one group.
 """
 
 from collections import defaultdict
-from typing import Final, final
+from collections.abc import Iterable
+from typing import Final, TypeAlias, final
 
-from semcast.check.history import History, Step
-from semcast.check.violation import Violation
-from semcast.journal import Journal, parse_node
+import numpy as np
 
-PROPERTY: Final = "Safe Purging"
+from semcast.check.facts import nodes_in, source_of
+from semcast.check.kernel import IN_ORDER, MANY_ROWS, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import (
+    MULTICAST,
+    OTHER,
+    PURGE_RETRANSMIT,
+    RECEIVE,
+    SKIP,
+    Longs,
+    Row,
+    Rows,
+    slices_of,
+    starts_of,
+)
+from semcast.check.tables import SeqTable
 
-
-def check(log: Journal | History) -> list[Violation]:
-    """Count, at each purge from retransmission, who has its cover by then."""
-    history = History.of(log)
-    if history.header.reliability != "group" or not history.header.one_order:
-        return []
-    return _Check(history).run()
+# A message: the number of its sender, and its own.
+_Id: TypeAlias = tuple[int, int]
+# Whether a kind of event says that a node has a message.
+_HAD: Final = np.array([kind in (RECEIVE, MULTICAST) for kind in range(OTHER + 1)])
 
 
 @final
-class _Check:
-    def __init__(self, history: History) -> None:
-        self.history: Final = history
-        self.senders: Final = [parse_node(name)[0] for name in history.nodes]
-        # By message: the nodes that have it so far. INV-SAFE: `safe` are the messages that more
-        # than f members have; members and not nodes, since a life takes its messages with it.
-        self.having: Final = [0] * len(history.messages)
-        self.safe: Final[set[int]] = set()
-        # By message, and by node and message: which nodes skipped what for it and do not have it
-        # yet. Each is settled at most once, so that a whole log takes one pass.
-        self.until_safe: Final[defaultdict[int, list[tuple[int, int]]]] = defaultdict(list)
-        self.until_there: Final[defaultdict[tuple[int, int], list[int]]] = defaultdict(list)
-        self.present = history.initial
+class SafePurgingKernel(Kernel):
+    """All that was had and purged of one sender, or of one run, in the order of the run."""
 
-    def run(self) -> list[Violation]:
-        found = []
-        for step in self.history.steps:
-            if step.event in ("receive", "multicast"):
-                self.has(step.node, step.message)
-            elif step.event == "skip":
-                self.on_skip(step)
-            elif step.event in ("crash", "leave"):
-                self.present &= ~(1 << step.node)
-            elif step.event == "purge" and step.by >= 0 and not self.allowed(step):
-                found.append(self.violation(step))
-        return found
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._members: Final = [source_of(name)[0] for name in self.run.nodes]
+        # By node: a small number for its member.
+        numbers = {member: at for at, member in enumerate(dict.fromkeys(self._members))}
+        self._member: Final = np.array([numbers[member] for member in self._members])
+        # By message that is not safe yet: the nodes that have it. INV-SAFE: safe are the messages
+        # that more than f members have; for those nobody asks who has them.
+        self._having: Final[dict[_Id, int]] = {}
+        self._safe: Final[defaultdict[int, SeqTable]] = defaultdict(_pages)
+        # By message, and by node and message: which nodes skipped what for it and lack it yet.
+        self._until_safe: Final[defaultdict[_Id, list[tuple[int, _Id]]]] = defaultdict(list)
+        self._until_there: Final[defaultdict[tuple[int, _Id], list[_Id]]] = defaultdict(list)
 
-    def allowed(self, step: Step) -> bool:
-        return (
-            self.history.event(step).where != "retransmit"
-            or step.by in self.safe
-            or not self.present & ~self.having[step.by]
-        )
+    def feed(self, rows: Rows) -> None:
+        """Count, at each purge from retransmission, who has its cover by then."""
+        few = len(rows) < MANY_ROWS
+        self.feed_each(rows.each if few else rows.take(self._telling(rows)))
 
-    def on_skip(self, step: Step) -> None:
-        cover = step.by
-        if cover < 0:
-            return
-        there = (self.having[cover] >> step.node) & 1
-        # Skipped for itself: whoever purged it, when that was safe, has forgotten for what.
-        if there or cover in self.safe or cover == step.message:
-            self.has(step.node, step.message)
-        else:
-            self.until_safe[cover].append((step.node, step.message))
-            self.until_there[step.node, cover].append(step.message)
-
-    def has(self, node: int, message: int) -> None:
-        """A node has a message; what follows from that for others follows at once."""
-        news = [(node, message)]
-        while news:
-            node, message = news.pop()
-            if (self.having[message] >> node) & 1:
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Count row by row."""
+        for row in rows:
+            kind, n, sid, seq, bsid, bseq, at, *_ = row
+            if kind in (RECEIVE, MULTICAST):
+                if not self._safe[sid].get(seq):
+                    self._has(n, (sid, seq))
+            elif bsid < 0:
                 continue
-            self.having[message] |= 1 << node
-            news += [(node, older) for older in self.until_there.pop((node, message), ())]
-            if message not in self.safe and self.members(message) > self.history.header.f:
-                self.safe.add(message)
-                news += self.until_safe.pop(message, ())
+            elif kind == SKIP:
+                self._on_skip(n, (sid, seq), (bsid, bseq))
+            elif kind == PURGE_RETRANSMIT and not self._allowed((bsid, bseq), at):
+                self._unsafe(row)
+        for table in self._safe.values():
+            table.trim()
 
-    def members(self, message: int) -> int:
-        """How many members have it."""
-        having = self.history.nodes_in(self.having[message])
-        return len({self.senders[node] for node in having})
+    def _telling(self, rows: Rows) -> Longs:
+        """The rows that may tell something new: once more than f have a message, no more do."""
+        order, kind = rows.by_message, rows.numbers("kind")
+        others = np.flatnonzero(~_HAD[kind] & (rows.numbers("bsid") >= 0))
+        had = order[_HAD[kind[order]]]
+        if not len(had):
+            return others
+        sid, seq = rows.numbers("sid")[had], rows.numbers("seq")[had]
+        starts = starts_of(sid, seq)
+        sizes = np.diff(np.append(starts, len(had)))
+        safe = np.zeros(len(starts), np.int64)
+        for number, part in slices_of(sid[starts]):
+            safe[part] = self._safe[number].many(seq[starts][part])
+        message = np.repeat(np.arange(len(starts)), sizes)
+        member = self._member[rows.numbers("n")[had]]
+        # Of each message and member the first; and how many of those come before a row.
+        by_member = np.argsort(message * (len(self._member) + 1) + member, kind="stable")
+        again = (np.diff(message[by_member]) == 0) & (np.diff(member[by_member]) == 0)
+        new = np.ones(len(had), np.int64)
+        new[by_member[1:][again]] = 0
+        so_far = np.cumsum(new) - new
+        so_far -= np.repeat(so_far[starts], sizes)
+        kept = had[(np.repeat(safe, sizes) == 0) & (so_far <= self.run.header.f)]
+        return np.sort(np.concatenate([kept, others]))
 
-    def violation(self, step: Step) -> Violation:
-        event = self.history.event(step)
-        name, cover = self.history.messages[step.message], self.history.messages[step.by]
+    def _is_safe(self, message: _Id) -> bool:
+        sid, seq = message
+        return self._safe[sid][seq] != 0
+
+    def _allowed(self, cover: _Id, at: int) -> bool:
+        if self._is_safe(cover):
+            return True
+        having = self._having.get(cover, 0)
+        gone_at = self.run.gone_at
+        lacking = nodes_in(self.run.initial & ~having)
+        return all(gone_at[n] < at for n in lacking)
+
+    def _on_skip(self, n: int, message: _Id, cover: _Id) -> None:
+        there = (self._having.get(cover, 0) >> n) & 1
+        # Skipped for itself: whoever purged it, when that was safe, has forgotten for what.
+        if there or cover == message or self._is_safe(cover):
+            self._has(n, message)
+        else:
+            self._until_safe[cover].append((n, message))
+            self._until_there[n, cover].append(message)
+
+    def _has(self, n: int, message: _Id) -> None:
+        """A node has a message; what follows from that for others follows at once."""
+        news = [(n, message)]
+        while news:
+            n, message = news.pop()
+            having = self._having.get(message, 0)
+            if (having >> n) & 1 or self._is_safe(message):
+                continue
+            having |= 1 << n
+            self._having[message] = having
+            if self._until_there:
+                news += [(n, older) for older in self._until_there.pop((n, message), ())]
+            if self._count(having) > self.run.header.f:
+                sid, seq = message
+                self._safe[sid][seq] = 1
+                del self._having[message]
+                news += self._until_safe.pop(message, ())
+
+    def _count(self, having: int) -> int:
+        """How many members these nodes are: a life takes its messages with it."""
+        if having & (having - 1) == 0:
+            return having.bit_count()
+        return len({self._members[n] for n in nodes_in(having)})
+
+    def _unsafe(self, row: Row) -> None:
+        _, n, sid, seq, bsid, bseq, _, time_ns, *_ = row
+        message, cover = self.message(sid, seq), self.message(bsid, bseq)
+        have = self._count(self._having.get((bsid, bseq), 0))
         text = (
-            f"{event.node} purges {name} from retransmission for {cover}, which is not safe: "
-            f"{self.members(step.by)} have it, and {self.history.header.f + 1} must"
+            f"purges {message} from retransmission for {cover}, which is not safe: "
+            f"{have} have it, and {self.run.header.f + 1} must"
         )
-        return Violation(PROPERTY, text, event.node, (name, cover), event.time_ns)
+        self.tell(PROPERTY.name, n, [message, cover], time_ns, text)
+
+
+def _pages() -> SeqTable:
+    return SeqTable(0, np.uint8)
+
+
+PROPERTY: Final = Property(
+    "Safe Purging",
+    {IN_ORDER: SafePurgingKernel},
+    ("purge",),
+    reliability=("group",),
+    one_order=True,
+)

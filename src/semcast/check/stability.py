@@ -5,13 +5,25 @@ A node that comes later counts from its join point on. Only a log in one order c
 others are not judged.
 """
 
+from collections.abc import Iterable
 from typing import Final, final
 
-from semcast.check.history import History, Step
-from semcast.check.violation import MessageId, Violation
-from semcast.journal import Journal
+import numpy as np
 
-PROPERTY: Final = "Stability"
+from semcast.check.kernel import IN_ORDER, Group, Kernel
+from semcast.check.property import Property
+from semcast.check.rows import (
+    JOIN,
+    MULTICAST,
+    PURGE_RETRANSMIT,
+    RECEIVE,
+    SKIP,
+    STABLE,
+    Longs,
+    Row,
+    Rows,
+    slices_of,
+)
 
 
 @final
@@ -25,75 +37,123 @@ class _Stream:
         # INV-ALL: every node that counts has everything up to here.
         self.all_up_to = 0
 
-    def has(self, node: int, seq: int) -> None:
-        if node not in self.up_to:
-            self.begin(node, 1)
-        up_to = self.up_to[node]
-        self._ahead.add((node, seq))
-        while (node, up_to + 1) in self._ahead:
+    def has(self, n: int, seq: int) -> None:
+        up_to = self.up_to.get(n)
+        if up_to is None:
+            self.begin(n, 1)
+            up_to = 0
+        if seq <= up_to:
+            return
+        if seq == up_to + 1 and not self._ahead:
+            self.up_to[n] = seq
+            return
+        self._ahead.add((n, seq))
+        while (n, up_to + 1) in self._ahead:
             up_to += 1
-            self._ahead.remove((node, up_to))
-        self.up_to[node] = up_to
+            self._ahead.remove((n, up_to))
+        self.up_to[n] = up_to
 
-    def begin(self, node: int, seq: int) -> None:
-        self.up_to[node] = seq - 1
+    def begin(self, n: int, seq: int) -> None:
+        self.up_to[n] = seq - 1
         self.all_up_to = min(self.all_up_to, seq - 1)
 
-
-def check(log: Journal | History) -> list[Violation]:
-    """Compare each stable event with how far everybody is."""
-    history = History.of(log)
-    return _Check(history).run() if history.header.one_order else []
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody has anything beyond a gap."""
+        return not self._ahead
 
 
 @final
-class _Check:
-    def __init__(self, history: History) -> None:
-        self.history: Final = history
-        self.streams: Final[dict[str, _Stream]] = {}
-        self.gone: Final[set[int]] = set()
+class StabilityKernel(Kernel):
+    """All that was heard of one sender, or of several of one run, in the order of the run."""
 
-    def run(self) -> list[Violation]:
-        found = []
-        for step in self.history.steps:
-            if step.event in ("receive", "skip", "multicast"):
-                name = self.history.messages[step.message]
-                self.stream(name.sender).has(step.node, name.seq)
-            elif step.event in ("crash", "leave"):
-                self.gone.add(step.node)
-            elif step.event in ("stable", "join"):
-                found += self.on_progress(step)
-        return found
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._streams: Final[dict[int, _Stream]] = {}
 
-    def stream(self, sender: str) -> _Stream:
-        stream = self.streams.get(sender)
+    def feed_many(self, rows: Rows) -> bool:
+        """Compare each stable event with how far everybody is."""
+        sid = rows.numbers("sid")
+        by_sender = np.argsort(sid, kind="stable")
+        by_sender = by_sender[rows.numbers("kind")[by_sender] != PURGE_RETRANSMIT]
+        parts = slices_of(sid[by_sender])
+        followed = [self._follow(rows, number, by_sender[part]) for number, part in parts]
+        if any(up_to is None for up_to in followed):
+            return False
+        for (number, _), up_to in zip(parts, followed, strict=True):
+            self._streams[number].up_to.update(up_to or {})
+        return True
+
+    def _follow(self, rows: Rows, sid: int, here: Longs) -> dict[int, int] | None:
+        """How far nodes come by these rows of one sender, if they come in order and all is well.
+
+        None if that must be looked at row by row.
+        """
+        stream = self._stream(sid)
+        kind, n, seq = (rows.numbers(name)[here] for name in ("kind", "n", "seq"))
+        told = np.flatnonzero(kind == STABLE)
+        has = np.flatnonzero((kind == RECEIVE) | (kind == SKIP) | (kind == MULTICAST))
+        if not stream.is_whole or len(told) + len(has) < len(here):
+            return None
+        stable, told_at = seq[told], rows.numbers("at")[here[told]]
+        by_node = has[np.argsort(n[has], kind="stable")]
+        parts = dict(slices_of(n[by_node]))
+        found: dict[int, int] = {}
+        newest = int(stable.max(initial=0))
+        for node, up_to in stream.up_to.items():
+            if node not in parts and newest <= up_to:
+                continue
+            came = by_node[parts.pop(node, slice(0))]
+            # The sender has its own messages twice: as multicast, and as received.
+            came = came[np.diff(np.maximum.accumulate(seq[came]), prepend=up_to) > 0]
+            if not np.array_equal(seq[came], np.arange(up_to + 1, up_to + 1 + len(came))):
+                return None
+            found[node] = up_to + len(came)
+            # Where the node got as far as what is said to be stable, if it did.
+            place = np.append(came, len(here))[np.clip(stable - up_to - 1, 0, len(came))]
+            late = (stable > up_to) & (place > told)
+            if (late & (self.run.gone_at[node] >= told_at)).any():
+                return None
+        return None if parts else found
+
+    def _stream(self, sid: int) -> _Stream:
+        stream = self._streams.get(sid)
         if stream is None:
-            stream = self.streams[sender] = _Stream(self.history.initial.bit_count())
+            stream = self._streams[sid] = _Stream(self.run.initial.bit_count())
         return stream
 
-    def on_progress(self, step: Step) -> list[Violation]:
-        event = self.history.event(step)
-        if event.sender is None or event.seq is None:
-            return []
-        stream = self.stream(event.sender)
-        if event.event == "join":
-            if step.node not in stream.up_to:
-                stream.begin(step.node, event.seq)
-            return []
-        if event.seq <= stream.all_up_to:
-            return []
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Compare row by row."""
+        for row in rows:
+            kind, n, sid, seq, *_ = row
+            stream = self._streams.get(sid) or self._stream(sid)
+            if kind == STABLE:
+                if seq > stream.all_up_to:
+                    self._on_stable(stream, row)
+            elif kind == JOIN:
+                if n not in stream.up_to:
+                    stream.begin(n, seq)
+            elif kind != PURGE_RETRANSMIT:
+                stream.has(n, seq)
+
+    def _on_stable(self, stream: _Stream, row: Row) -> None:
+        _, n, sid, seq, _, _, at, time_ns, *_ = row
+        gone_at = self.run.gone_at
         behind = {
-            node: seq
-            for node, seq in stream.up_to.items()
-            if seq < event.seq and node not in self.gone
+            other: up_to
+            for other, up_to in stream.up_to.items()
+            if up_to < seq and gone_at[other] >= at
         }
         if not behind:
-            stream.all_up_to = event.seq
-            return []
-        node = min(behind, key=behind.__getitem__)
-        stable = MessageId(event.sender, event.seq)
+            stream.all_up_to = seq
+            return
+        last = min(behind, key=behind.__getitem__)
+        stable = self.message(sid, seq)
         text = (
-            f"{event.node} takes {stable} for stable, but {self.history.nodes[node]} has "
-            f"only what comes up to {behind[node]}"
+            f"takes {stable} for stable, but {self.run.nodes[last]} has "
+            f"only what comes up to {behind[last]}"
         )
-        return [Violation(PROPERTY, text, event.node, (stable,), event.time_ns)]
+        self.tell(PROPERTY.name, n, [stable], time_ns, text)
+
+
+PROPERTY: Final = Property("Stability", {IN_ORDER: StabilityKernel}, ("stable",), one_order=True)

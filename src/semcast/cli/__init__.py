@@ -17,6 +17,7 @@ import typer
 
 from semcast.cli import (
     analyse,
+    check,
     demo,
     doctor,
     ingest,
@@ -112,6 +113,7 @@ app.command("sweep", short_help="A scenario over a grid of settings and seeds.")
 app.command("analyse", short_help="Rates, latencies, purging: what a journal tells.")(
     analyse.analyse
 )
+app.command("check", short_help="Judge a small journal in seconds, without Spark.")(check.check)
 app.command("verify", short_help="Hold a journal against everything that was promised.")(
     verify.verify
 )

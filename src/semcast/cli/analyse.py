@@ -71,9 +71,10 @@ def analyse(
       semcast analyse journals --since-s 5 --until-s 20 --show semantic,occupancy
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     require_spark()
+    from semcast.journal import chosen_runs
     from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
     from semcast.pipeline.analyse.runs import Span
-    from semcast.pipeline.journals import chosen_runs, read_journals
+    from semcast.pipeline.journals import read_journals
 
     options = Options(Span(since_s, until_s), window_s, round_ms)
     shown = _names(show, QUESTIONS)

@@ -10,7 +10,7 @@ from semcast.journal.header import Header
 from semcast.journal.journal import Journal
 from semcast.journal.names import key_text, keys_in, keys_text, node_name, parse_node
 from semcast.journal.observer import JournalObserver
-from semcast.journal.parquet import read_journal, runs_in, write_journal
+from semcast.journal.parquet import chosen_runs, events_in, read_journal, runs_in, write_journal
 from semcast.journal.schema import COLUMNS, SCHEMA_VERSION, arrow_schema
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "Journal",
     "JournalObserver",
     "arrow_schema",
+    "chosen_runs",
+    "events_in",
     "key_text",
     "keys_in",
     "keys_text",

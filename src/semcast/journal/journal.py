@@ -59,27 +59,18 @@ class Journal:
         view: int | None = None,
     ) -> None:
         """Add an event; it gets the next number of its node."""
-        lsn = self._lsn.get(node, 0) + 1
+        lsn = self.next_lsn(node)
         self._lsn[node] = lsn
         self.events.append(
             Event(
-                time_ns,
-                lsn,
-                node,
-                event,
-                sender,
-                seq,
-                obsoletes,
-                key,
-                rank,
-                sent_ns,
-                size,
-                where,
-                by_sender,
-                by_seq,
-                view,
+                time_ns, lsn, node, event, sender, seq, obsoletes, key, rank, sent_ns, size, where,
+                by_sender, by_seq, view,
             )
-        )
+        )  # fmt: skip
+
+    def next_lsn(self, node: str) -> int:
+        """The number of the next event of a node."""
+        return self._lsn.get(node, 0) + 1
 
     def select(self, node: str | None = None, event: str | None = None) -> Iterator[Event]:
         """The events of one node, or of one kind, or both, in order."""

@@ -6,6 +6,7 @@ A node is named `p3.2`: sender 3 in its second life. Another life is another nod
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from semcast.errors import InputError
@@ -28,6 +29,7 @@ def node_name(source: Source) -> str:
     return f"p{source.sender}.{source.incarnation}"
 
 
+@lru_cache(maxsize=1 << 12)
 def parse_node(name: str) -> tuple[int, int]:
     """Sender and incarnation of a node's name, which order as sources do.
 

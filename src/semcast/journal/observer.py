@@ -1,73 +1,102 @@
 """From what a member tells to events: the member says what, the clock says when.
 
-One observer for each node. Knows nothing of what the events mean.
+Every world's observer is a `TellingObserver`: it turns what a member tells into plain tuples, and
+gives them to whoever keeps them. A `Scribe` makes events of such tuples: at once in simulated
+worlds (`JournalObserver`), later in another thread in the live one (`live.record`). Knows nothing
+of what the events mean.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeAlias, final
 
 from semcast.ids import Source
+from semcast.journal.event import Event
 from semcast.journal.journal import Journal
 from semcast.journal.names import keys_text, node_name
 from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message
 
+# What was told of a message: the time, the event, the message's own parts, and its cover's.
+Told: TypeAlias = tuple[Any, ...]
+# Told by the member, but no event: from here on the column says so.
+VIEW: Final = "view"
 
-class JournalObserver(Observer):
-    """Writes down everything that one member tells."""
 
-    def __init__(self, journal: Journal, node: str, clock: Callable[[], int]) -> None:
+class TellingObserver(Observer):
+    """Hears everything that one member tells, and puts it somewhere."""
+
+    def __init__(self, clock: Callable[[], int], put: Callable[[Told], None]) -> None:
         super().__init__()
-        self._journal: Final = journal
-        self._node: Final = node
         self._clock: Final = clock
-        # Every name once: a group has few sources, and a journal many events.
-        self._names: Final[dict[Source, str]] = {}
-        # The number of the view in force; None before the first.
-        self._view: int | None = None
+        self._put: Final = put
 
     def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
         """Something happened to a message."""
-        self._journal.record(
-            self._clock(),
-            self._node,
-            event,
-            self._name(message.source),
-            message.seq,
-            tuple(distances(message.bitmap)) if event == "multicast" else None,
-            keys_text(message.keys),
-            message.rank if message.ranked else None,
-            message.sent_ns,
-            len(message.body),
-            where or None,
-            None if cover is None else self._name(cover.source),
-            None if cover is None else cover.seq,
-            self._view,
-        )
+        self._put((
+            self._clock(), event, message.source, message.seq,
+            message.bitmap, message.keys, message.rank if message.ranked else None,
+            message.sent_ns, len(message.body), where,
+            None if cover is None else cover.source, 0 if cover is None else cover.seq,
+        ))  # fmt: skip
 
     def progress(
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
     ) -> None:
         """Something is known of a source up to, or at, a number."""
-        self._journal.record(
-            self._clock(),
-            self._node,
-            event,
-            self._name(source),
-            seq,
-            by_sender=None if by_source is None else self._name(by_source),
-            by_seq=None if by_source is None else by_seq,
-            view=self._view,
-        )
+        self._put((
+            self._clock(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
+        ))  # fmt: skip
 
     def view(self, number: int) -> None:
         """Another view counts: what happens from now on happens in it."""
-        self._view = number
+        self._put((self._clock(), VIEW, None, number, 0, (), None, None, None, "", None, 0))
+
+
+@final
+class Scribe:
+    """Makes the events of one node."""
+
+    def __init__(self, node: str, with_obsoletes: frozenset[str]) -> None:
+        """`with_obsoletes` are the events that say what their message replaces."""
+        self.node: Final = node
+        self._with_obsoletes: Final = with_obsoletes
+        # The number of the view in force; None before the first.
+        self.view: int | None = None
+        # Every name once: a group has few sources, and a journal many events.
+        self._names: Final[dict[Source, str]] = {}
+
+    def event(self, told: Told, lsn: int, epoch_ns: int = 0) -> Event | None:
+        """The event with this number, its time since `epoch_ns`; None if what was told is none."""
+        time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq = told
+        if event == VIEW:
+            self.view = seq
+            return None
+        obsoletes = None
+        if event in self._with_obsoletes:
+            obsoletes = tuple(distances(bitmap)) if bitmap else ()
+        return Event(
+            time_ns + epoch_ns, lsn, self.node, event, self._name(source), seq, obsoletes,
+            keys_text(keys), rank, sent_ns, size, where or None,
+            None if by is None else self._name(by), None if by is None else by_seq, self.view,
+        )  # fmt: skip
 
     def _name(self, source: Source) -> str:
         name = self._names.get(source)
         if name is None:
-            name = node_name(source)
-            self._names[source] = name
+            name = self._names[source] = node_name(source)
         return name
+
+
+class JournalObserver(TellingObserver):
+    """Writes down everything that one member tells, at once."""
+
+    def __init__(self, journal: Journal, node: str, clock: Callable[[], int]) -> None:
+        scribe = Scribe(node, frozenset(("multicast",)))
+
+        def put(told: Told) -> None:
+            event = scribe.event(told, journal.next_lsn(node))
+            if event is not None:
+                journal.append(event)
+
+        super().__init__(clock, put)

@@ -6,7 +6,7 @@ of live members, one for each life, are read as one journal (`lives`).
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -35,6 +35,8 @@ from semcast.journal.schema import (
 from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, has_begun, read_stream
 
 _ROWS_PER_GROUP: Final = 1 << 17
+# An event takes at least so much in a stream.
+_STREAM_EVENT_BYTES: Final = 4
 # In this order: what comes later goes first if a part has both, and a stream that is finished
 # while we look is found as its final file.
 _SUFFIXES: Final = (STREAM_SUFFIX, FINAL_SUFFIX)
@@ -71,6 +73,17 @@ def runs_in(directory: str | Path) -> list[str]:
         _run_of(path) for suffix in _SUFFIXES for path in Path(directory).glob(f"run=*/*{suffix}")
     )
     return sorted(set(found))
+
+
+def chosen_runs(path: str | Path, runs: Sequence[str] | None) -> list[str]:
+    """The runs below `path` that are asked for, or all; InputError if there are none."""
+    there = runs_in(path)
+    if not there:
+        raise InputError(f"{path} holds no journal; {_those(path)}")
+    for run in runs or ():
+        if run not in there:
+            raise InputError(f"{path} holds no journal of run {run!r}; {_those(path)}")
+    return sorted(set(runs)) if runs else there
 
 
 def read_journal(directory: str | Path, run: str | None = None) -> Journal:
@@ -116,6 +129,18 @@ def parts_in(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found.items())]
 
 
+def events_of_part(path: Path) -> int:
+    """How many events a part has, by its footer; of a stream, which has none, at most so many."""
+    if path.suffix == STREAM_SUFFIX:
+        return path.stat().st_size // _STREAM_EVENT_BYTES
+    return int(require_pyarrow().parquet.read_metadata(path).num_rows)
+
+
+def events_in(directory: str | Path, run: str) -> int:
+    """How many events the journal of a run has, as `events_of_part`; nothing else is read."""
+    return sum(events_of_part(part) for part in parts_in(folder_of(directory, run)))
+
+
 def _run_of(path: Path) -> str:
     return unquote(path.parent.name.removeprefix("run="))
 
@@ -138,7 +163,7 @@ def _those(directory: str | Path) -> str:
     if not runs:
         return "there should be files run=<name>/*.parquet in it"
     shown = ", ".join(runs[:5]) + (", …" if len(runs) > 5 else "")
-    return f"choose one of its {len(runs)} runs: {shown}"
+    return f"choose from its {len(runs)} runs: {shown}"
 
 
 def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:

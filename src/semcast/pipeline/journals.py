@@ -13,7 +13,7 @@ what the events mean.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.errors import InputError
-from semcast.journal import COLUMNS, Header, runs_in
+from semcast.journal import COLUMNS, Header, chosen_runs
 from semcast.journal.lives import merged_header
-from semcast.journal.parquet import check_schema, first_line, parts_in
+from semcast.journal.parquet import check_schema, events_of_part, first_line, parts_in
 from semcast.journal.rows import folder_of
 from semcast.journal.schema import NEVER_NULL, require_pyarrow
 from semcast.journal.stream import STREAM_SUFFIX, finished, require_stream
@@ -47,6 +47,11 @@ class Journals:
     headers: dict[str, Header]
     # The runs whose events were put together from logs of single lives.
     live: frozenset[str] = frozenset()
+    # Where they are, and by run how many events, as their footers say; of streams at most so many.
+    folder: Path = Path()
+    sizes: dict[str, int] = field(default_factory=dict)
+    # The files of runs that lie in one each, in the order in which everything happened.
+    files: dict[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class _Part:
     run: str
     path: Path
     header: Header
+    events: int
 
 
 def read_journals(
@@ -88,29 +94,17 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
     events = frames[0]
     for frame in frames[1:]:
         events = events.unionByName(frame)
-    return Journals(events.select([name for name, _ in COLUMNS] + ["at"]), headers, frozenset(live))
+    return Journals(
+        events.select([name for name, _ in COLUMNS] + ["at"]),
+        headers,
+        frozenset(live),
+        Path(path),
+        {run: sum(part.events for part in some) for run, some in by_run.items()},
+        {part.run: part.path for part in whole if part.path.suffix != STREAM_SUFFIX},
+    )
 
 
 # -- files and headers -----------------------------------------------------------------------------
-
-
-def chosen_runs(path: str | Path, runs: Sequence[str] | None) -> list[str]:
-    """The runs below `path` that are asked for, or all; InputError if there are none."""
-    there = runs_in(path)
-    if not Path(path).is_dir():
-        raise InputError(f"{path} holds no journal; there is no such folder")
-    if not there:
-        raise InputError(
-            f"{path} holds no journal; there should be files run=<name>/*.parquet in it"
-        )
-    for run in runs or ():
-        if run not in there:
-            shown = ", ".join(there[:5]) + (", …" if len(there) > 5 else "")
-            raise InputError(
-                f"{path} holds no journal of run {run!r}; "
-                f"choose from its {len(there)} runs: {shown}"
-            )
-    return sorted(set(runs)) if runs else there
 
 
 def _parts_of(path: str | Path, run: str) -> list[tuple[str, Path]]:
@@ -125,22 +119,21 @@ def _checked(parts: list[tuple[str, Path]]) -> list[_Part]:
     require_pyarrow()
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         headers = pool.map(lambda part: _read_header(*part), parts)
-        return [
-            _Part(run, path, header) for (run, path), header in zip(parts, headers, strict=True)
-        ]
+        return [_Part(run, path, *found) for (run, path), found in zip(parts, headers, strict=True)]
 
 
-def _read_header(run: str, path: Path) -> Header:
+def _read_header(run: str, path: Path) -> tuple[Header, int]:
+    """The header of a part, and how many events it has."""
     arrow = require_pyarrow()
     try:
         if path.suffix == STREAM_SUFFIX:
             require_stream()
             with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
-                return check_schema(path, run, stream.schema)
+                return check_schema(path, run, stream.schema), events_of_part(path)
         with arrow.parquet.ParquetFile(path) as file:
             header = check_schema(path, run, file.schema_arrow)
             _check_statistics(path, header, file.metadata)
-            return header
+            return header, events_of_part(path)
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:

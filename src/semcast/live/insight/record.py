@@ -23,16 +23,15 @@ from semcast.ids import Source
 from semcast.journal.event import Event
 from semcast.journal.header import Header
 from semcast.journal.lives import END, EVICT, GAP
-from semcast.journal.names import keys_text, node_name
+from semcast.journal.names import node_name
+from semcast.journal.observer import VIEW, Scribe, TellingObserver, Told
 from semcast.journal.schema import require_pyarrow
 from semcast.journal.stream import StreamWriter, require_stream
 from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
 from semcast.live.meeting.health import run_began_us
 from semcast.live.meeting.session import Session
-from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
-from semcast.wire.message import Message
 
 log: Final = logging.getLogger("semcast")
 
@@ -43,51 +42,24 @@ BATCH_EVENTS_MAX: Final = 1 << 11
 _YIELD_EVENTS: Final = 64
 PERIOD_S: Final = 0.1
 _CLOSE_S: Final = 30.0
-# Told by the member, but no event: from here on the column says so.
-_VIEW: Final = "view"
+# Receivers write down what a message replaces too, for senders that are killed before they can.
 _WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
-# What is told of every message: the time, the event, the message's own parts, and its cover's.
-_Told = tuple[Any, ...]
 
 
-class QueueObserver(Observer):
+class QueueObserver(TellingObserver):
     """Hears what a member does, with the engine's lock held, and queues it."""
 
     def __init__(self, events_max: int) -> None:
-        super().__init__()
-        self.queue: Final[deque[_Told]] = deque()
+        super().__init__(time.monotonic_ns, self._queue)
+        self.queue: Final[deque[Told]] = deque()
         self.left_out = 0
         self._events_max: Final = events_max
 
-    def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
-        """Something happened to a message."""
-        if len(self.queue) >= self._events_max:
+    def _queue(self, told: Told) -> None:
+        if len(self.queue) < self._events_max or told[1] == VIEW:
+            self.queue.append(told)
+        else:
             self.left_out += 1
-            return
-        body = message.body
-        self.queue.append((
-            time.monotonic_ns(), event, message.source, message.seq,
-            message.bitmap, message.keys, message.rank if message.ranked else None,
-            message.sent_ns, len(body), where,
-            None if cover is None else cover.source, 0 if cover is None else cover.seq,
-        ))  # fmt: skip
-
-    def progress(
-        self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
-    ) -> None:
-        """Something is known of a source up to, or at, a number."""
-        if len(self.queue) >= self._events_max:
-            self.left_out += 1
-            return
-        self.queue.append((
-            time.monotonic_ns(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
-        ))  # fmt: skip
-
-    def view(self, number: int) -> None:
-        """Another view counts."""
-        self.queue.append((
-            time.monotonic_ns(), _VIEW, None, number, 0, (), None, None, None, "", None, 0
-        ))  # fmt: skip
 
 
 class Recorder:
@@ -102,11 +74,8 @@ class Recorder:
         self._pid: Final = os.getpid()
         self._engine: Engine | None = None
         self._writer: StreamWriter | None = None
-        self._node = ""
-        self._names: Final[dict[Source, str]] = {}
+        self._scribe = Scribe("", _WITH_OBSOLETES)
         self._lsn = 0
-        # The number of the view in force; None before the first.
-        self._view: int | None = None
         self._lost = 0
         # Written and left out so far, for statistics.
         self.events = 0
@@ -122,7 +91,7 @@ class Recorder:
 
     def observe(self, me: Source) -> Observer:
         """The observer of this member; called once, when the group is complete."""
-        self._node = node_name(me)
+        self._scribe = Scribe(node_name(me), _WITH_OBSOLETES)
         return self._observer
 
     def start(self, engine: Engine) -> None:
@@ -193,7 +162,7 @@ class Recorder:
             )  # fmt: skip
 
     def _finish(self) -> None:
-        if not self._node or self._engine is None:
+        if not self._scribe.node or self._engine is None:
             return  # the group never came together: there is nothing to tell
         member = self._engine.session.member
         waiting = 0 if member is None else member.deliverable()
@@ -221,43 +190,23 @@ class Recorder:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _rows(self, told: list[_Told]) -> list[Event]:
+    def _rows(self, told: list[Told]) -> list[Event]:
         """Events with their numbers."""
         rows: list[Event] = []
-        epoch_ns, node, lsn, name = self._epoch_ns, self._node, self._lsn, self._name
-        for (
-            time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq,
-        ) in told:  # fmt: skip
-            if event == _VIEW:
-                self._view = seq
+        for one in told:
+            event = self._scribe.event(one, self._lsn + 1, self._epoch_ns)
+            if event is None:
                 continue
-            lsn += 1
-            if lsn % _YIELD_EVENTS == 0:
+            self._lsn += 1
+            if self._lsn % _YIELD_EVENTS == 0:
                 time.sleep(0)  # the member's threads need the interpreter more urgently
-            # Receivers write it down too, for senders that are killed before they can.
-            obsoletes = None
-            if event in _WITH_OBSOLETES:
-                obsoletes = tuple(distances(bitmap)) if bitmap else ()
-            rows.append(
-                Event(
-                    time_ns + epoch_ns, lsn, node, event, name(source), seq, obsoletes,
-                    keys_text(keys), rank, sent_ns, size, where or None,
-                    None if by is None else name(by), None if by is None else by_seq, self._view,
-                )
-            )  # fmt: skip
-        self._lsn = lsn
+            rows.append(event)
         return rows
 
     def _event(self, time_ns: int, event: str, **columns: Any) -> Event:
         self._lsn += 1
-        now_ns = time_ns + self._epoch_ns
-        return Event(now_ns, self._lsn, self._node, event, view=self._view, **columns)
-
-    def _name(self, source: Source) -> str:
-        name = self._names.get(source)
-        if name is None:
-            name = self._names[source] = node_name(source)
-        return name
+        now_ns, scribe = time_ns + self._epoch_ns, self._scribe
+        return Event(now_ns, self._lsn, scribe.node, event, view=scribe.view, **columns)
 
     def _header(self) -> Header:
         assert self._engine is not None
@@ -280,7 +229,7 @@ class Recorder:
                 session.config.group,
                 one_order=False,
             )
-        return replace(found, node=self._node, name=self._config.name, joined=joined)
+        return replace(found, node=self._scribe.node, name=self._config.name, joined=joined)
 
 
 def run_name(session: Session) -> str:

@@ -3,10 +3,12 @@
     verdicts = verify(spark, read_journals(spark, "journals"))
     assert all(verdict.ok for verdict in verdicts)
 
-Every property of `check` has a file here with a stage that gives the same violations. Most are one
-pass of a small kernel over events that Spark sorted by sender, by node or by time.
+Nothing is judged here but by the kernels of `check`. A run that fits into one task's memory is
+judged there whole, as `check` does it; of a larger one Spark sorts the events by node, by sender
+and by time, and each task judges some groups of them.
 """
 
-from semcast.pipeline.verify.report import STAGES, RunVerdict, all_violations, verify
+from semcast.check.verdict import RunVerdict
+from semcast.pipeline.verify.report import verify
 
-__all__ = ["STAGES", "RunVerdict", "all_violations", "verify"]
+__all__ = ["RunVerdict", "verify"]

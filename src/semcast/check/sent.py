@@ -1,8 +1,14 @@
 """What one sender multicast, compactly: positions, annotations, streams. Rows in, answers out.
 
-Rows of multicasts come in the order in which they were written. Names of messages are resolved as
-`check.history` does: a message replaces what was multicast before it, and nothing else. Some 60
-bytes for a message and 8 for each that it names are held, for as long as its sender is judged.
+Rows of multicasts come in the order in which they were written. A message replaces what was
+multicast before it, and nothing else. Some 60 bytes for a message and 8 for each that it names are
+held, for as long as its sender is judged; all kernels of a sender share them.
+
+The relation is followed untruncated: m ⊏ m' by any chain of annotations. Buffers see k bits of it
+(SRM §3.2); the specification, and so the kernels, all of it. An *unranked* message names earlier
+messages of its own sender, ranked or not. A *ranked* one replaces every message of its key with a
+smaller (rank, source, seq), whoever sent it. So whatever covers an unranked message is unranked, of
+the same sender, and was multicast later: one pass backwards reaches every chain.
 """
 
 from array import array
@@ -10,11 +16,10 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
-from semcast.check.relation import NEVER
+from semcast.check.facts import NEVER, RunFacts, source_of
+from semcast.check.rows import Longs, Row, Rows
+from semcast.check.tables import SeqTable
 from semcast.journal import keys_in
-from semcast.pipeline.verify.columns import Columns, Longs
-from semcast.pipeline.verify.facts import RunFacts, source_of
-from semcast.pipeline.verify.tables import SeqTable
 
 # How ranked messages of a key are ordered: rank, source, life, seq.
 Order: TypeAlias = tuple[int, int, int, int]
@@ -26,8 +31,10 @@ class Sent:
     """The messages of one sender, by their number in order of multicast."""
 
     def __init__(self, run: RunFacts, sender: str) -> None:
+        # With an empty relation semantic reliability is plain reliability (SRM §4.2).
         self._purging: Final = run.header.purging
         self._source: Final = source_of(sender)
+        self._own: Final = run.numbers.get(sender, -1)
         self.index: Final = SeqTable()
         self.seqs: Final = array("q")
         self.ats: Final = array("q")
@@ -37,21 +44,30 @@ class Sent:
         self._edges: Final = array("q")
         self._starts: Final = array("q", [0])
         self.ranked: Final[dict[int, tuple[str, Order]]] = {}
+        # Where the order is "key".
+        self.streams: Final = Streams() if run.header.order == "key" else None
+        # Rows that are no multicast as it should be: a number again, or in the name of another.
+        self.repeated: Final[list[Row]] = []
+        self.foreign: Final[list[Row]] = []
         # The largest so far.
         self._last_seq = -1
 
-    def add(
-        self,
-        seq: int,
-        at: int,
-        obsoletes: list[int] | None,
-        key: str | None = None,
-        rank: int | None = None,
-        chain_at: int | None = None,
-    ) -> bool:
-        """One multicast; whether it is the first of this number. Only that counts."""
+    def feed(self, rows: Rows) -> None:
+        """Some more multicasts."""
+        if self.streams is None and len(rows) > 64 and self._add_many(rows):
+            return
+        for row in rows.each:
+            self._add(row)
+        self.index.trim()
+
+    def _add(self, row: Row) -> None:
+        """One multicast; only the first of a number counts."""
+        _, n, _, seq, _, _, at, _, _, obsoletes, key, rank, chain_at, _ = row
         if self.index[seq] >= 0:
-            return False
+            self.repeated.append(row)
+            return
+        if n != self._own:
+            self.foreign.append(row)
         number = len(self.seqs)
         if self._purging and rank is not None:
             self.ranked[number] = (key or "", (rank, *self._source, seq))
@@ -68,19 +84,20 @@ class Sent:
         self.ats.append(at)
         self.covered_at.append(NEVER if chain_at is None else chain_at)
         self._starts.append(len(self._edges))
-        return True
+        if self.streams is not None:
+            self.streams.add(obsoletes, key, rank)
 
-    def add_many(self, rows: Columns) -> bool:
+    def _add_many(self, rows: Rows) -> bool:
         """All multicasts of these rows; False, and none added, if they must be looked at singly.
 
         As they mostly are: without ranks, each later than those before, naming earlier ones.
         """
         seqs, ats = rows.numbers("seq"), rows.numbers("at")
         last = self._last_seq
-        if rows.arrow("rank").null_count < len(seqs) or not (np.diff(seqs, prepend=last) > 0).all():
+        if rows.ranked or not (np.diff(seqs, prepend=last) > 0).all():
             return False
-        owner, distance = _distances(rows)
-        if len(distance) and distance.min() <= 0:
+        owner, distance = rows.distances
+        if (len(distance) and distance.min() <= 0) or (rows.numbers("n") != self._own).any():
             return False
         first = len(self.seqs)
         self.index.set_many(seqs, np.arange(first, first + len(seqs)))
@@ -100,6 +117,15 @@ class Sent:
     def names(self, number: int) -> "array[int]":
         """The messages that an unranked one names itself, nearest first."""
         return self._edges[self._starts[number] : self._starts[number + 1]]
+
+    def name_all(self, newer: Longs, older: Longs) -> bool:
+        """Whether each of these messages names the other one itself."""
+        starts = np.frombuffer(self._starts, np.int64)
+        first, counts = starts[newer], starts[newer + 1] - starts[newer]
+        pair = np.repeat(np.arange(len(newer)), counts)
+        within = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        named = np.frombuffer(self._edges, np.int64)[first[pair] + within]
+        return len(np.unique(pair[named == older[pair]])) == len(newer)
 
     def spread(self, masks: list[int]) -> None:
         """Give every message m the union over all m' with m ⊑ m' of this sender.
@@ -143,22 +169,14 @@ class Sent:
         return own is not None and own[0] == ranked[0] and own[1] > ranked[1]
 
 
-def _distances(rows: Columns) -> tuple[Longs, Longs]:
-    """What rows name: which of the rows, and how far back, nearest first."""
-    lists = rows.arrow("obsoletes")
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    # Lists may be a part of a longer column; nobody names anything in a null.
-    counts = np.diff(offsets)
-    values = lists.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
-    owner = np.repeat(np.arange(len(counts)), counts)
-    distance = values.astype(np.int64)
-    order = np.lexsort((distance, owner))
-    return owner, distance[order]
-
-
 @final
 class Streams:
-    """The streams of a run with order "key", of one sender; as in check."""
+    """The streams of one sender where the order is "key": what is delivered in order, one by one.
+
+    A stream is what the sender multicast about one key, alone or with others, or without any
+    annotation. A message about several keys is in the stream of each. A ranked use of a key is a
+    stream of its own. What names others and has no key is in no stream.
+    """
 
     def __init__(self) -> None:
         # By message: its stream, and its place there. By stream: its messages.

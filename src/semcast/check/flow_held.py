@@ -11,8 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from semcast.pipeline.verify.columns import Columns, Longs, keys_of
-from semcast.pipeline.verify.frames import (
+from semcast.check.rows import (
     DELIVER,
     MULTICAST,
     PURGE_DELIVERY,
@@ -20,12 +19,14 @@ from semcast.pipeline.verify.frames import (
     PURGE_RETRANSMIT,
     RECEIVE,
     STABLE,
+    Longs,
+    Rows,
+    keys_of,
 )
 
 # A message: the number of its sender, and its own.
 Id: TypeAlias = tuple[int, int]
 Flags: TypeAlias = NDArray[np.bool_]
-PURGES: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER)
 
 
 class Arrival(NamedTuple):
@@ -45,7 +46,7 @@ class Ends(NamedTuple):
     pending: Arrival | None
 
 
-def arrivals_end(rows: Columns) -> Ends | None:
+def arrivals_end(rows: Rows) -> Ends | None:
     """An arrival's purges, of it or for it, follow it at once; the next row of any other kind ends
     them. The first row must not be a purge of an arrival before.
     """
@@ -103,7 +104,7 @@ class Delivery:
     def leave(self, message: Id) -> None:
         self.bytes -= self.sizes.pop(message, 0)
 
-    def after(self, rows: Columns) -> Delivered | None:
+    def after(self, rows: Rows) -> Delivered | None:
         """What it will hold after these rows."""
         kind, sid, seq, size = (rows.numbers(name) for name in ("kind", "sid", "seq", "size"))
         leaves = (kind == DELIVER) | (kind == PURGE_DELIVERY)
@@ -185,7 +186,7 @@ class Retained:
             freed += self.sizes.pop(heapq.heappop(self._by_seq), 0)
         return freed
 
-    def after(self, rows: Columns, here: Longs, enters: Flags, sums: Longs) -> Kept | None:
+    def after(self, rows: Rows, here: Longs, enters: Flags, sums: Longs) -> Kept | None:
         """What will be kept after these rows (`here`) of the sender; `sums` gets bytes by row."""
         kind, seq = rows.numbers("kind")[here], rows.numbers("seq")[here]
         came, told = here[enters], here[kind == STABLE]

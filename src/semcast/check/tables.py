@@ -1,7 +1,8 @@
-"""Something for each seq of a sender: tables that grow with the seqs that are there, page by page.
+"""Something for each seq of a sender: tables that grow with the seqs that are there.
 
-Numbers in, numbers out, one by one or many at once. A page is of 4,096 seqs, so that a table takes
-as much memory as there are messages where seqs are dense, as senders number them.
+Numbers in, numbers out, one by one or many at once. What is set one by one is a dictionary's, which
+is fast for small journals; what is set at once, or grows beyond `FEW`, lies in pages of 4,096 seqs,
+so that a large table takes as much memory as there are messages where seqs are dense.
 """
 
 from typing import Any, Final, final
@@ -9,30 +10,35 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from semcast.pipeline.verify.columns import Longs
+from semcast.check.rows import Longs
 
 _PAGE_BITS: Final = 12
 _PAGE_MASK: Final = (1 << _PAGE_BITS) - 1
+FEW: Final = 1 << 14
 
 
 @final
-class SeqTable:
-    """A number for each seq; `empty` where none was set."""
+class SeqTable(dict[int, int]):
+    """A number for each seq; `empty` where none was set. INV-NEWER: the dictionary goes first."""
 
     def __init__(self, empty: int = -1, kind: Any = np.int64) -> None:
+        super().__init__()
         self._empty: Final = empty
         self._kind: Final = kind
         self._pages: Final[dict[int, NDArray[Any]]] = {}
 
-    def __getitem__(self, seq: int) -> int:
+    def __missing__(self, seq: int) -> int:
         page = self._pages.get(seq >> _PAGE_BITS)
         return self._empty if page is None else int(page[seq & _PAGE_MASK])
 
-    def __setitem__(self, seq: int, value: int) -> None:
-        self._page(seq >> _PAGE_BITS)[seq & _PAGE_MASK] = value
+    def trim(self) -> None:
+        """Move what was set one by one to the pages, if it is a lot; call it now and then."""
+        if len(self) > FEW:
+            self._settle()
 
     def many(self, seqs: Longs) -> Longs:
         """What is there for each of them."""
+        self._settle()
         found = np.full(len(seqs), self._empty, np.int64)
         for number, rows in _pages_of(seqs):
             page = self._pages.get(number)
@@ -42,13 +48,22 @@ class SeqTable:
 
     def set_many(self, seqs: Longs, values: Longs) -> None:
         """Put a value for each of them; of a seq that is there twice, either counts."""
+        self._settle()
         for number, rows in _pages_of(seqs):
             self._page(number)[seqs[rows] & _PAGE_MASK] = values[rows]
 
     def or_many(self, seqs: Longs, bits: Longs) -> None:
         """Add bits to what is there."""
+        self._settle()
         for number, rows in _pages_of(seqs):
             np.bitwise_or.at(self._page(number), seqs[rows] & _PAGE_MASK, bits[rows])
+
+    def _settle(self) -> None:
+        if self:
+            seqs = np.fromiter(self.keys(), np.int64, len(self))
+            values = np.fromiter(self.values(), np.int64, len(self))
+            self.clear()
+            self.set_many(seqs, values)
 
     def _page(self, number: int) -> NDArray[Any]:
         page = self._pages.get(number)

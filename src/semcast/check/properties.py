@@ -1,0 +1,31 @@
+"""Every property, in the order in which they are told. A property that joins needs a line here."""
+
+from typing import Final
+
+from semcast.check import (
+    accounting,
+    fifo_order,
+    flow_bounds,
+    integrity,
+    key_completeness,
+    key_order,
+    owed,
+    safe_purging,
+    stability,
+)
+from semcast.check.property import Property
+
+PROPERTIES: Final[tuple[Property, ...]] = (
+    integrity.PROPERTY,
+    fifo_order.PROPERTY,
+    key_order.PROPERTY,
+    key_completeness.PROPERTY,
+    accounting.PROPERTY,
+    flow_bounds.PROPERTY,
+    safe_purging.PROPERTY,
+    stability.PROPERTY,
+    owed.SENDER_RELIABILITY,
+    owed.VALIDITY,
+    owed.AGREEMENT,
+    owed.FIFO_COMPLETENESS,
+)

@@ -1,0 +1,98 @@
+"""`semcast check`: what `verify` says, without Java or Spark, and when that is the better one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.check.log import Log
+from tests.live.company import joined
+from tests.live.test_record import exchange
+
+from semcast import check
+from semcast.check import check_run
+from semcast.cli import main
+from semcast.journal import read_journal, write_journal
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    code = main(["check", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def write_broken(folder: Path) -> None:
+    log = Log(run="broken")
+    log.multicast("p1#1")
+    log.deliver("p2", "p1#2")
+    write_journal(log.journal, folder)
+
+
+def test_a_live_group_that_kept_its_promises_is_green(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with joined(["a", "b"], record=str(tmp_path)) as group:
+        exchange(group)
+    code, found = checked(capsys, str(tmp_path))
+    assert (code, found["ok"], found["runs"], found["violations"]) == (0, True, 1, [])
+    report = check_run(read_journal(tmp_path))
+    judged = {name: one["judged"] for name, one in found["properties"].items()}
+    assert judged == report.judged
+    assert found["properties"]["Agreement"]["judged"] == 101
+
+
+def test_a_broken_promise_is_exit_code_1_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_broken(tmp_path)
+    code, found = checked(capsys, str(tmp_path), "--property", "integrity")
+    assert (code, found["ok"]) == (1, False)
+    assert [one["text"] for one in found["violations"]] == [
+        "p2.1 delivers p1.1#2, which nobody had multicast"
+    ]
+    assert main(["check", str(tmp_path), "--not-at-rest"]) == 1
+    shown = capsys.readouterr()
+    assert "p2.1 delivers p1.1#2, which nobody had multicast" in shown.out
+    assert shown.err == ""
+
+
+def test_of_a_large_journal_it_says_that_verify_is_the_better_choice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "EVENTS_MAX", 1)
+    write_broken(tmp_path)
+    assert main(["check", str(tmp_path)]) == 1
+    (hint,) = capsys.readouterr().err.splitlines()
+    assert hint.startswith("semcast: some 2 events")
+    assert f"semcast verify {tmp_path}" in hint
+
+
+def test_bad_input_is_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(tmp_path / "nowhere")]) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+    write_broken(tmp_path)
+    assert main(["check", str(tmp_path), "--run", "other"]) == 2
+    assert "choose from its 1 runs: broken" in capsys.readouterr().err
+    assert main(["check", str(tmp_path), "--property", "fairness"]) == 2
+    assert "there is no property 'fairness'" in capsys.readouterr().err
+
+
+def test_it_needs_no_spark(tmp_path: Path) -> None:
+    """Where pyspark cannot be imported, it judges all the same."""
+    write_broken(tmp_path)
+    program = (
+        "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None; "
+        "from semcast.cli import main; sys.exit(main(['check', sys.argv[1]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "which nobody had multicast" in done.stdout
