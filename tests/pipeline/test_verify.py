@@ -16,6 +16,7 @@ from semcast.errors import ConfigError, SemcastError
 from semcast.journal import Journal, read_journal, write_journal
 from semcast.pipeline.journals import read_journals
 from semcast.pipeline.verify import verify
+from semcast.pipeline.verify.whole import judge_whole
 from semcast.sim.cases import case
 from semcast.sim.world import run as simulate
 
@@ -130,6 +131,9 @@ def test_small_and_large_runs_of_one_folder_are_judged_alike(
     bounds = (IN_PARTS, sorted(journals.sizes.values())[1], max(journals.sizes.values()))
     verdicts = [verify(spark, journals, whole_events_max=bound) for bound in bounds]
     assert verdicts[0] == verdicts[1] == verdicts[2]
+    # However small they are, by tasks.
+    by_tasks = judge_whole(spark, folder, journals.sizes, PROPERTIES, None, 20, here_events_max=0)
+    assert sorted(by_tasks, key=lambda one: one.run) == verdicts[0]
     assert [one.run for one in verdicts[0]] == sorted(runs)
     assert not all(one.ok for one in verdicts[0])
 

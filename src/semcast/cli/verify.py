@@ -1,11 +1,13 @@
 """`semcast verify`: journals of any size in; which promises were kept, and what broke them, out."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from semcast.cli._output import JsonOption
+from semcast.cli._program import spelled
 from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
 from semcast.cli._verdicts import (
     PerRunOption,
@@ -44,7 +46,7 @@ def verify(
       semcast verify journals --property agreement --property fifo-order --json
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     require_spark()
-    from semcast.check import chosen
+    from semcast.check import EVENTS_MAX, chosen
     from semcast.journal import chosen_runs
     from semcast.pipeline.journals import read_journals
     from semcast.pipeline.verify import verify as judge
@@ -54,4 +56,9 @@ def verify(
     with spark_session("verify", master, conf) as spark:
         journals = read_journals(spark, journal, run)
         verdicts = judge(spark, journals, properties, rest, max(show, 1))
+    whole = sum(events <= EVENTS_MAX for events in journals.sizes.values())
+    if whole:
+        large = len(verdicts) - whole
+        what = f"{whole:,} small runs judged whole, as by semcast check; {large:,} larger in parts"
+        print(f"semcast: {spelled(what)}", file=sys.stderr)
     return told(journal, verdicts, show, per_run, as_json)

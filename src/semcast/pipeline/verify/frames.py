@@ -64,7 +64,9 @@ _NAMES: Final = (
     "obsoletes", "key", "rank", "event",
 )  # fmt: skip
 _KEY_BITS_MAX: Final = 63
+# A run is judged by so many tasks, unless a task had more groups than this.
 _TASKS_PER_RUN: Final = 8
+_GROUPS_PER_TASK: Final = 4
 
 
 class Frames:
@@ -154,7 +156,8 @@ class Frames:
     def _shares(self, sorting: str) -> DataFrame:
         """(share, run_no, groups): the groups that one task judges, each in a partition of its own.
 
-        Every task reads its run's whole file, so there are only some for each run.
+        Every task reads its run's whole file, so there are only some for each run; but it holds
+        what the senders of its groups multicast, so it has few of them.
         """
         facts = self.facts
         numbers: dict[str, Iterable[int]] = {
@@ -167,11 +170,10 @@ class Frames:
         for number in numbers[sorting]:
             run_no = (facts.nodes if sorting == BY_NODE else facts.senders)[number][0]
             by_run.setdefault(run_no, []).append(number)
-        shares = [
-            (run_no, groups[first::_TASKS_PER_RUN])
-            for run_no, groups in by_run.items()
-            for first in range(min(_TASKS_PER_RUN, len(groups)))
-        ]
+        shares: list[tuple[int, list[int]]] = []
+        for run_no, groups in by_run.items():
+            size = min(_GROUPS_PER_TASK, -(-len(groups) // _TASKS_PER_RUN))
+            shares += [(run_no, groups[at : at + size]) for at in range(0, len(groups), size)]
         rows = [(share, *one) for share, one in enumerate(shares)]
         schema = "share int, run_no int, groups array<int>"
         frame = self.spark.createDataFrame(rows, schema)

@@ -35,10 +35,12 @@ def verify(
     """Judge every run by everything that it promised.
 
     Whether a run ended by itself or came to rest is read from its journal, unless `assume_rest`
-    says it. Runs of at most `whole_events_max` events are judged whole, by one task each.
+    says it. Runs of at most `whole_events_max` events are judged whole: by one task each, or by
+    this process if they are few.
     """
     wanted = chosen(properties)
-    whole = [run for run, events in journals.sizes.items() if events <= whole_events_max]
+    sizes = journals.sizes.items()
+    whole = {run: events for run, events in sizes if events <= whole_events_max}
     found = judge_whole(spark, journals.folder, whole, wanted, assume_rest, shown_max)
     large = sorted(journals.headers.keys() - set(whole))
     if large:
