@@ -15,8 +15,7 @@ from tests.check.runs import Run
 
 from semcast.check import PROPERTIES, History, Violation, check_all, flow_bounds, kernel
 from semcast.check import safe_purging as safe
-from semcast.check.accounting import BooksKernel
-from semcast.check.covers import CoversKernel
+from semcast.check.accounting import BooksKernel, CoversKernel
 from semcast.check.fifo_order import FifoOrderKernel
 from semcast.check.files import judge_file
 from semcast.check.flow_bounds import FlowBoundsKernel

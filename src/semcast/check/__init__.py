@@ -8,7 +8,6 @@ the pipeline run the same kernels. Knows nothing of how a run was made.
 """
 
 from semcast.check.history import History
-from semcast.check.missing import Missing
 from semcast.check.properties import PROPERTIES
 from semcast.check.property import Property
 from semcast.check.report import (
@@ -20,7 +19,7 @@ from semcast.check.report import (
     judge,
 )
 from semcast.check.verdict import EVENTS_MAX, RunVerdict, verdict_on
-from semcast.check.violation import MessageId, Violation
+from semcast.check.violation import MessageId, Missing, Violation
 
 __all__ = [
     "EVENTS_MAX",

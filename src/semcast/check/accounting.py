@@ -12,12 +12,11 @@ Of an event with several faults the first is told.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import partial
 from typing import Final, final
 
 import numpy as np
 
-from semcast.check.covers import CoversKernel
+from semcast.check.facts import NEVER, source_of
 from semcast.check.kernel import BY_NODE, BY_SENDER, Group, Kernel
 from semcast.check.property import Property
 from semcast.check.rows import (
@@ -257,9 +256,73 @@ def _why(state: int) -> str:
     return _TEXTS[state] if state == _UNKNOWN else f"it {_TEXTS[state]}"
 
 
-_NAME: Final = "Accounting"
+@final
+class CoversKernel(Kernel):
+    """The covers of one sender: what it multicast is known, and what was purged for it comes.
+
+    Whether a cover replaces a message is followed down the untruncated relation. A message skipped
+    for itself must have been replaced by something: whoever said so had forgotten by what.
+    """
+
+    def feed_many(self, rows: Rows) -> bool:
+        """Whether all covers were there, and name what was purged for them."""
+        kind = rows.numbers("kind")
+        asks = (kind >= PURGE_DELIVERY) & (kind <= SKIP)
+        kind, sid, seq, bseq, at = (
+            rows.numbers(name)[asks] for name in ("kind", "sid", "seq", "bseq", "at")
+        )
+        sent = self.group.sent
+        cover, older = sent.index.many(bseq), sent.index.many(seq)
+        if (sid != self.group.number).any() or (cover < 0).any() or (older < 0).any():
+            return False
+        itself = (kind == SKIP) & (seq == bseq)
+        from_at = np.frombuffer(sent.ats, np.int64)[cover]
+        replaced_at = np.frombuffer(sent.covered_at, np.int64)[cover]
+        from_at = np.where(itself, replaced_at, from_at)
+        there = from_at < at if self.run.header.one_order else from_at != NEVER
+        return bool(there.all()) and sent.name_all(cover[~itself], older[~itself])
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Ask of every purge and skip."""
+        for row in rows:
+            if PURGE_DELIVERY <= row[0] <= SKIP:
+                self._ask(row)
+
+    def _ask(self, row: Row) -> None:
+        kind, _, sid, seq, _, bseq, at, _, _, _, key, rank, *_ = row
+        sent, own = self.group.sent, sid == self.group.number
+        cover = sent.index[bseq]
+        itself = kind == SKIP and own and seq == bseq
+        covers = True
+        from_at = NEVER
+        if cover >= 0 and itself:
+            from_at = sent.covered_at[cover]
+        elif cover >= 0:
+            from_at = sent.ats[cover]
+            ranked = None
+            if rank is not None:
+                source = source_of(self.group.facts.senders[sid][1])
+                ranked = (key or "", (rank, *source, seq))
+            covers = sent.covers(cover, sent.index[seq] if own else -1, ranked)
+        there = from_at < at if self.run.header.one_order else from_at != NEVER
+        if not (there and covers):
+            self._fault(row, itself, there)
+
+    def _fault(self, row: Row, itself: bool, there: bool) -> None:
+        kind, n, sid, seq, bsid, bseq, at, time_ns, *_ = row
+        message, cover = self.message(sid, seq), self.message(bsid, bseq)
+        text = f"{'skips' if kind == SKIP else 'purges'} {message}"
+        if itself:
+            text += ", and nothing that was multicast replaces it"
+        else:
+            why = "which does not replace it" if there else "which nobody had multicast"
+            text += f" for {cover}, {why}"
+        more = {"at": at, "precedence": _BAD_COVER}
+        self.tell(PROPERTY.name, n, [message, cover], time_ns, text, **more)
+
+
 PROPERTY: Final = Property(
-    _NAME,
-    {BY_NODE: BooksKernel, BY_SENDER: partial(CoversKernel, name=_NAME, precedence=_BAD_COVER)},
+    "Accounting",
+    {BY_NODE: BooksKernel, BY_SENDER: CoversKernel},
     ("receive", "deliver", "purge", "skip"),
 )

@@ -10,12 +10,11 @@ from typing import Final
 
 from semcast.check.history import History
 from semcast.check.kernel import Finding, GroupJudge, Maker, standing
-from semcast.check.missing import Missing, missing_in
 from semcast.check.properties import PROPERTIES
 from semcast.check.property import Property
 from semcast.check.rest import restless
 from semcast.check.rows import Rows
-from semcast.check.violation import Violation
+from semcast.check.violation import Missing, Violation, missing_in
 from semcast.errors import ConfigError
 from semcast.journal import Header, Journal
 

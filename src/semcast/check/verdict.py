@@ -11,11 +11,10 @@ from typing import Final
 
 from semcast.check.facts import NEVER, RunFacts
 from semcast.check.history import History
-from semcast.check.missing import Missing
 from semcast.check.properties import PROPERTIES
 from semcast.check.property import Property
 from semcast.check.report import check_run
-from semcast.check.violation import Violation
+from semcast.check.violation import Missing, Violation
 from semcast.journal import Journal
 
 SHOWN_MAX: Final = 20

@@ -65,7 +65,7 @@ _NAMES: Final = (
 )  # fmt: skip
 _KEY_BITS_MAX: Final = 63
 # A run is judged by so many tasks, unless a task had more groups than this.
-_TASKS_PER_RUN: Final = 8
+_TASKS_PER_RUN: Final = 4
 _GROUPS_PER_TASK: Final = 4
 
 

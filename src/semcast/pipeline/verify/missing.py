@@ -1,4 +1,4 @@
-"""What is missing where, as `check.missing` has it: violations in, a row for each member out."""
+"""What is missing where, as `check.violation` has it: violations in, a row for each member out."""
 
 from collections.abc import Collection
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from semcast.check.missing import FIRST_MAX
+from semcast.check.violation import FIRST_MAX
 
 # By run, member and sender: how many messages, and the first of them.
 MISSING: Final = "run_no int, n int, sender string, messages bigint, first array<bigint>"

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.check.kernel import BY_LIVES, Finding
-from semcast.check.missing import Missing
 from semcast.check.property import Property
 from semcast.check.report import LIVENESS, chosen, makers_of
 from semcast.check.rest import restless
 from semcast.check.verdict import EVENTS_MAX, SHOWN_MAX, RunVerdict, not_judged_yet
+from semcast.check.violation import Missing
 from semcast.pipeline.journals import Journals, read_journals
 from semcast.pipeline.spark.progress import run_job
 from semcast.pipeline.verify.frames import Frames
