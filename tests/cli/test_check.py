@@ -68,6 +68,18 @@ def test_of_a_large_journal_it_says_that_verify_is_the_better_choice(
     assert f"semcast verify {tmp_path}" in hint
 
 
+def test_of_more_than_takes_a_few_seconds_it_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semcast.cli.check.EVENTS_QUICK_MAX", 1)
+    write_broken(tmp_path)
+    code = main(["check", str(tmp_path), "--json"])
+    shown = capsys.readouterr()
+    assert (code, json.loads(shown.out)["events"]) == (1, 2)
+    said = [line.partition(" s: ")[2] for line in shown.err.splitlines()]
+    assert said == ["1/2 reading broken", "2/2 judging 2 events"]
+
+
 def test_bad_input_is_one_line_and_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

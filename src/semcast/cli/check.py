@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from semcast.cli._output import JsonOption
 from semcast.cli._program import spelled
+from semcast.cli._stages import Stages
 from semcast.cli._verdicts import (
     PerRunOption,
     PropertyOption,
@@ -16,6 +17,9 @@ from semcast.cli._verdicts import (
     ShowOption,
     told,
 )
+
+# So many events take a few seconds: of more, people are told how far it is.
+EVENTS_QUICK_MAX: Final = 50_000
 
 
 def check(
@@ -51,5 +55,13 @@ def check(
             "judges them on all cores, in parts"
         )
         print(spelled(hint), file=sys.stderr)
-    verdicts = [verdict_on(read_journal(journal, one), wanted, rest, show) for one in runs]
+    stages = Stages(2 * len(runs)) if events > EVENTS_QUICK_MAX else None
+    verdicts = []
+    for one in runs:
+        if stages is not None:
+            stages.begin(f"reading {one}")
+        log = read_journal(journal, one)
+        if stages is not None:
+            stages.begin(f"judging {len(log):,} events")
+        verdicts.append(verdict_on(log, wanted, rest, show))
     return told(journal, verdicts, show, per_run, as_json)
