@@ -3,14 +3,17 @@
 import random
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.ids import Source
 from semcast.protocol.membership.view import View
-from semcast.protocol.stability.followed import ENDED, SENDERS_PER_PAGE, Followed
+from semcast.protocol.stability.followed import ENDED, SENDERS_PER_PAGE, WIDTH, Followed
 from semcast.protocol.stability.gossip.tracker import GossipTracker
+from semcast.wire.encode import FrameWriter
 from semcast.wire.families.votes import Progress, Vector
+from semcast.wire.limits import Limits
 
 MEMBERS = [10, 20, 30, 40]
 SOURCE = Source(10, 1)
@@ -318,3 +321,13 @@ def test_nothing_is_begun_with_after_a_round_in_which_something_may_have_been_le
         begun.former_left_out = left_out
         back.on_vector(begun)
         assert back.take_joined() == ([SOURCE] if named and not left_out else [])
+
+
+@pytest.mark.parametrize(("path_mtu_bytes", "members"), [(576, 512), (1_400, 7_104)])
+def test_the_largest_vector_fits_a_datagram(path_mtu_bytes: int, members: int) -> None:
+    """Of a page in which every sender has two lives and one that has ended; not with one more."""
+    rows = [Progress(Source(at, 2), 0, 0, 0) for at in range(WIDTH)]
+    ended = [Source(at, 1) for at in range(SENDERS_PER_PAGE)]
+    writer = FrameWriter(SOURCE, Limits(path_mtu_bytes).frames_bytes_max)
+    assert not writer.add(Vector(0, 1, False, 1, 1 << members, rows, ended))
+    assert writer.add(Vector(0, 1, False, 1, 1 << (members - 1), rows, ended))
