@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.protocol import making
 from tests.protocol.machine import BufferMachine
 from tests.protocol.side_by_side import LEAPING, SOURCES, SideBySide
 
@@ -20,12 +21,7 @@ from semcast.testing import buffer_configs
 from semcast.wire.message import Message
 
 POLICIES = {
-    "off": (Purging.OFF, Overflow.REFUSE),
-    "eager": (Purging.EAGER, Overflow.REFUSE),
-    "lazy": (Purging.LAZY, Overflow.REFUSE),
-    "watermark": (Purging.WATERMARK, Overflow.REFUSE),
-    "random": (Purging.OFF, Overflow.RANDOM),
-    "drop-new": (Purging.OFF, Overflow.DROP_NEW),
+    **making.POLICIES,
     "eager, then random": (Purging.EAGER, Overflow.RANDOM),
     "lazy, then random": (Purging.LAZY, Overflow.RANDOM),
     "watermark, then random": (Purging.WATERMARK, Overflow.RANDOM),

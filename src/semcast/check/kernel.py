@@ -146,7 +146,7 @@ class Kernel:
 
     def feed_each(self, rows: Iterable[Row]) -> None:
         """Judge row by row."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define feed_each")
 
     def end(self) -> None:
         """That was all."""
