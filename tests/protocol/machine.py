@@ -48,9 +48,14 @@ class BufferMachine(RuleBasedStateMachine):
 
     configs: st.SearchStrategy[BufferConfig] = buffer_configs()
 
-    @initialize(data=st.data(), guarded=st.booleans(), k=st.sampled_from([0, 1, 3, 64, 130]))
-    def set_up(self, data: st.DataObject, guarded: bool, k: int) -> None:
-        self.pair = SideBySide(data.draw(self.configs), guarded, k)
+    @initialize(
+        data=st.data(),
+        guarded=st.booleans(),
+        k=st.sampled_from([0, 1, 3, 64, 130]),
+        by_key=st.booleans(),
+    )
+    def set_up(self, data: st.DataObject, guarded: bool, k: int, by_key: bool) -> None:
+        self.pair = SideBySide(data.draw(self.configs), guarded, k, by_key)
         self.on_the_way: list[Message] = []
 
     @rule(burst=st.lists(arrivals, min_size=1, max_size=10))

@@ -32,11 +32,10 @@ The rules of the model:
     if its number is larger.
 10. In place, the next message is the first of the others; but a value, if there is one, when there
     are no others or seven of them were taken since the last value: of the key whose turn it is, the
-    one with the smallest number. Turns: a key (of a source) that a value comes for keeps the turn
-    that it had, and if it had none belongs to the next cycle; and it is the freshest of all. One
-    that was taken from has had its turn; if more of its values wait, it belongs to the next cycle.
-    When no more than a quarter of all keys are left in this cycle, and none of them was in the one
-    before it, the next begins, with those too. Of those in it the freshest is next.
+    one with the smallest number. Turns: a key (of a source) that a value comes for waits from then
+    on if it did not wait before; and it is the freshest of all. One that was taken from has had its
+    turn; if more of its values wait, it is as if one had come now. The first value that is taken,
+    and every third after it, is of the freshest key; all others are of the one that waits longest.
 11. In place, before the message that is next by rule 10 comes whatever is held about one of its
     keys (and has no rank) of a former life of its sender, or of its own with a smaller number; and
     so on from there. Of several the first life counts, then the first key, then the number. That
@@ -100,10 +99,11 @@ class NaiveBuffer:
         self._covers_tried = 0
         # In place, by identity.
         self.skipped: dict[int, list[int]] = {}
-        # In place: keys that have a turn, the freshest last; and the one of what is coming.
-        self.cycle: list[Key] = []
-        self.later: list[Key] = []
-        self.carried: set[Key] = set()
+        # In place: the keys of values that wait, in the order in which they began to, and the same
+        # keys, the freshest last; how many values were taken; and the key of what is coming.
+        self.waiting: list[Key] = []
+        self.changed: list[Key] = []
+        self._values_taken = 0
         self._coming: Key | None = None
         self._others_taken = 0
         # In place: what of a source was skipped, and no message tells yet.
@@ -141,10 +141,10 @@ class NaiveBuffer:
             self._others_taken += 1
             return
         self._others_taken = 0
-        key = key_of(chosen)
-        (self.cycle if key in self.cycle else self.later).remove(key)
-        self.carried.discard(key)
-        self.later.append(key)
+        self._values_taken += 1
+        for keys in (self.waiting, self.changed):
+            keys.remove(key_of(chosen))
+            keys.append(key_of(chosen))
 
     def peek(self) -> Message | None:
         chosen = self._next_by_turn()
@@ -167,11 +167,8 @@ class NaiveBuffer:
             return self.queue[0] if self.queue else None
         if not values or (others and self._others_taken < 7):
             return others[0] if others else None
-        if not self.carried and 4 * len(self.cycle) <= len(self.cycle) + len(self.later):
-            self.carried = set(self.cycle)
-            self.cycle, self.later = self.cycle + self.later, []
-            self._sort()
-        return self._values_of(self.cycle[-1])[0]
+        due = self.waiting[0] if self._values_taken % 3 else self.changed[-1]
+        return self._values_of(due)[0]
 
     def _values_of(self, key: Key) -> list[Message]:
         own = [held for held in self.queue if is_value(held) and key_of(held) == key]
@@ -193,9 +190,8 @@ class NaiveBuffer:
     def _forget_turns(self) -> None:
         """A key of which no value waits has no turn, unless one is coming."""
         kept = {key_of(held) for held in self.queue if is_value(held)} | {self._coming}
-        self.cycle = [key for key in self.cycle if key in kept]
-        self.later = [key for key in self.later if key in kept]
-        self.carried &= set(self.cycle)
+        self.waiting = [key for key in self.waiting if key in kept]
+        self.changed = [key for key in self.changed if key in kept]
         self._sort()
 
     def find(self, source: Source, seq: int) -> Message | None:
@@ -256,13 +252,14 @@ class NaiveBuffer:
         """What came has its turn."""
         key, self._coming = self._coming, None
         if key is not None:
-            which = self.cycle if key in self.cycle else self.later
-            which[:] = [one for one in which if one != key] + [key]
+            if key not in self.waiting:
+                self.waiting.append(key)
+            self.changed = [one for one in self.changed if one != key] + [key]
         self._sort()
 
     def _sort(self) -> None:
-        """Others in order, then values, those of the next cycle first."""
-        keys = self.later + self.cycle
+        """Others in order, then values, the freshest key last."""
+        keys = list(self.changed)
         if self._coming is not None and self._coming not in keys:
             keys.append(self._coming)
         others = [held for held in self.queue if not is_value(held)]

@@ -34,13 +34,13 @@ LOSSES = {Reason.RANDOM: "dropped", Reason.REPLACED: "purged", Reason.LATE: "pur
 class SideBySide:
     """One buffer, its model, and the fate of every message inserted."""
 
-    def __init__(self, config: BufferConfig, guarded: bool, k: int) -> None:
+    def __init__(self, config: BufferConfig, guarded: bool, k: int, by_key: bool) -> None:
         # A buffer in place has none.
         self.guard = SafeUpTo() if guarded and not config.in_place else None
         self.safe: dict[Source, int] = {}
         self.buffer = PurgingBuffer(config, PLACE, self.guard, random.Random(7), record=True)
         self.model = NaiveBuffer(config, self.allows)
-        self.taggers = [Tagger(k) for _ in SOURCES]
+        self.taggers = [Tagger(k, by_key=by_key) for _ in SOURCES]
         self.seqs = [0 for _ in SOURCES]
         # Everything ever inserted, so that identities stay unique.
         self.history: list[Message] = []
@@ -233,4 +233,5 @@ def copy(message: Message) -> Message:
         message.ranked,
         message.sent_ns,
         message.several,
+        message.by_key,
     )

@@ -98,7 +98,9 @@ def any_raw(stream: random.Random, newest: int) -> Message:
 def soak(policy: str, seed: int, steps: int, in_place: bool = False) -> SideBySide:
     stream = random.Random(f"{seed}/soak/{policy}")
     config = replace(any_config(stream, policy), in_place=in_place)
-    pair = SideBySide(config, stream.random() < 0.5, stream.choice([0, 2, 8, 64, 130]))
+    pair = SideBySide(
+        config, stream.random() < 0.5, stream.choice([0, 2, 8, 64, 130]), seed % 2 == 0
+    )
     on_the_way: list[Message] = []
     for _ in range(steps):
         at = stream.choice([0, 0, 0, 1, 2])

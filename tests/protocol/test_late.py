@@ -164,7 +164,7 @@ def test_late_messages_stand_where_the_naive_model_puts_them(policy: str) -> Non
     for seed in range(12):
         stream = random.Random(f"{seed}/late/{policy}")
         size = stream.choice([40, 120])
-        pair = SideBySide(policy_of(policy, size), stream.random() < 0.5, 64)
+        pair = SideBySide(policy_of(policy, size), stream.random() < 0.5, 64, stream.random() < 0.5)
         sent = [any_message(stream, seq) for seq in range(1, 161)]
         lost = [seq for seq in range(1, 161) if 20 < seq < 60 or seq % 32 in (5, 6, 7, 8, 9)]
         for message in sent:

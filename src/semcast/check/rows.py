@@ -91,6 +91,14 @@ class Rows:
             found = self._numbers[name] = column.astype(np.int64, copy=False)
         return found
 
+    def texts(self, name: str, places: Longs) -> list[str]:
+        """A column of texts, of some of the rows; empty where there is none."""
+        if not len(places):
+            return []
+        if self._batch is None:
+            return [self.each[at][_PLACE[name]] or "" for at in places.tolist()]
+        return [text or "" for text in self._batch.column(name).take(places).to_pylist()]
+
     def slice(self, first: int, last: int) -> "Rows":
         """Some of these rows."""
         if self._batch is None:

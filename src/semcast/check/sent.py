@@ -6,9 +6,10 @@ held, for as long as its sender is judged; all kernels of a sender share them.
 
 The relation is followed untruncated: m ⊏ m' by any chain of annotations. Buffers see k bits of it
 (SRM §3.2); the specification, and so the kernels, all of it. An *unranked* message names earlier
-messages of its own sender, ranked or not. A *ranked* one replaces every message of its key with a
-smaller (rank, source, seq), whoever sent it. So whatever covers an unranked message is unranked, of
-the same sender, and was multicast later: one pass backwards reaches every chain.
+messages of its own sender, ranked or not, or all those of its keys (`KeyHistory`). A *ranked* one
+replaces every message of its key with a smaller (rank, source, seq), whoever sent it. So whatever
+covers an unranked message is unranked, of the same sender, and was multicast later: one pass
+backwards reaches every chain.
 """
 
 from array import array
@@ -17,6 +18,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 
 from semcast.check.facts import NEVER, RunFacts, source_of
+from semcast.check.key_history import KeyHistory
 from semcast.check.rows import Longs, Row, Rows
 from semcast.check.tables import SeqTable
 from semcast.journal import keys_in
@@ -44,6 +46,7 @@ class Sent:
         self._edges: Final = array("q")
         self._starts: Final = array("q", [0])
         self.ranked: Final[dict[int, tuple[str, Order]]] = {}
+        self._history: Final = KeyHistory()
         # Where the order is "key".
         self.streams: Final = Streams() if run.header.order == "key" else None
         # Rows that are no multicast as it should be: a number again, or in the name of another.
@@ -72,12 +75,10 @@ class Sent:
         if self._purging and rank is not None:
             self.ranked[number] = (key or "", (rank, *self._source, seq))
         elif self._purging and obsoletes:
-            index, covered_at = self.index, self.covered_at
-            for distance in obsoletes if len(obsoletes) == 1 else sorted(obsoletes):
-                named = index[seq - distance]
+            for named in self._named(number, seq, obsoletes, key):
                 if named >= 0:
                     self._edges.append(named)
-                    covered_at[named] = min(covered_at[named], at)
+                    self.covered_at[named] = min(self.covered_at[named], at)
         self.index[seq] = number
         self._last_seq = max(seq, self._last_seq)
         self.seqs.append(seq)
@@ -86,6 +87,15 @@ class Sent:
         self._starts.append(len(self._edges))
         if self.streams is not None:
             self.streams.add(obsoletes, key, rank)
+
+    def _named(self, number: int, seq: int, obsoletes: list[int], key: str | None) -> list[int]:
+        """The messages that this one names; -1 for those that nobody multicast."""
+        if key and obsoletes[0] == 0:
+            return self._history.add(number, keys_in(key))
+        index = self.index
+        if len(obsoletes) == 1:
+            return [index[seq - obsoletes[0]]]
+        return [index[seq - distance] for distance in sorted(obsoletes)]
 
     def _add_many(self, rows: Rows) -> bool:
         """All multicasts of these rows; False, and none added, if they must be looked at singly.
@@ -97,7 +107,11 @@ class Sent:
         if rows.ranked or not (np.diff(seqs, prepend=last) > 0).all():
             return False
         owner, distance = rows.distances
-        if (len(distance) and distance.min() <= 0) or (rows.numbers("n") != self._own).any():
+        if (len(distance) and distance.min() < 0) or (rows.numbers("n") != self._own).any():
+            return False
+        by_key = np.flatnonzero(distance == 0)
+        keys = rows.texts("key", owner[by_key])
+        if any(len(keys_in(key)) != 1 for key in set(keys)):
             return False
         first = len(self.seqs)
         self.index.set_many(seqs, np.arange(first, first + len(seqs)))
@@ -106,6 +120,9 @@ class Sent:
         self.ats.frombytes(ats.tobytes())
         self.covered_at.frombytes(np.full(len(seqs), NEVER, np.int64).tobytes())
         named = self.index.many(seqs[owner] - distance) if self._purging else owner[:0]
+        if len(by_key) and self._purging:
+            numbers = (first + owner[by_key]).tolist()
+            named[by_key] = list(map(self._history.add_one, numbers, keys))
         owner = owner[: len(named)][named >= 0]
         named = named[named >= 0]
         np.minimum.at(np.frombuffer(self.covered_at, np.int64), named, ats[owner])

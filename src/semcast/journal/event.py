@@ -18,7 +18,8 @@ class Event(NamedTuple):
     # The source of the message and its number.
     sender: str | None = None
     seq: int | None = None
-    # On `multicast`: distances to the messages of the same sender that it replaces.
+    # On `multicast`: distances to the messages of the same sender that it replaces. A distance of 0
+    # says that it replaces by key: all earlier ones that do so and are about no other keys.
     obsoletes: tuple[int, ...] | None = None
     key: str | None = None
     # Ranked messages only (PSRM §2.4); a key without a rank only says what the message is about.

@@ -29,6 +29,7 @@ class Header:
     # Journals that do not say so are of the time when there was only this one.
     order: str = "fifo"
     deliver_own: bool = True
+    replacement: str = "bitmap"
     k: int = 64
     f: int = 1
     delivery_messages: int = 0
@@ -55,7 +56,7 @@ class Header:
             raise InputError("the journal's run has no name; give it one")
         if not self.members:
             raise InputError("the journal's header names no members; name who was there at first")
-        for name in ("reliability", "order"):
+        for name in ("reliability", "order", "replacement"):
             if getattr(self, name) not in (choices := named(name).choices):
                 raise InputError(
                     f"{name} {getattr(self, name)!r} in the journal's header; "

@@ -31,7 +31,7 @@ Part: TypeAlias = tuple[Header, list[Event]]
 END: Final = "end"
 GAP: Final = "gap"
 EVICT: Final = "evict"
-_SAME: Final = ("run", "group", "reliability", "order", "purging", "k")
+_SAME: Final = ("run", "group", "reliability", "order", "purging", "replacement", "k")
 
 
 def settle(parts: list[Part]) -> tuple[Header, list[list[Event]]]:

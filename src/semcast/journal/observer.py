@@ -19,6 +19,9 @@ from semcast.wire.message import Message
 
 # What was told of a message: the time, the event, the message's own parts, and its cover's.
 Told: TypeAlias = tuple[Any, ...]
+# Stands in the place of a bitmap if a message replaces by its key; and what the journal then says.
+BY_KEY: Final = -1
+_ALL_OF_KEY: Final = (0,)
 # Told by the member, but no event: from here on the column says so.
 VIEW: Final = "view"
 
@@ -35,8 +38,8 @@ class TellingObserver(Observer):
         """Something happened to a message."""
         self._put((
             self._clock(), event, message.source, message.seq,
-            message.bitmap, message.keys, message.rank if message.ranked else None,
-            message.sent_ns, len(message.body), where,
+            BY_KEY if message.by_key else message.bitmap, message.keys,
+            message.rank if message.ranked else None, message.sent_ns, len(message.body), where,
             None if cover is None else cover.source, 0 if cover is None else cover.seq,
         ))  # fmt: skip
 
@@ -74,7 +77,7 @@ class Scribe:
             return None
         obsoletes = None
         if event in self._with_obsoletes:
-            obsoletes = tuple(distances(bitmap)) if bitmap else ()
+            obsoletes = _ALL_OF_KEY if bitmap == BY_KEY else tuple(distances(bitmap))
         return Event(
             time_ns + epoch_ns, lsn, self.node, event, self._name(source), seq, obsoletes,
             keys_text(keys), rank, sent_ns, size, where or None,

@@ -37,6 +37,7 @@ class Settings(TypedDict, total=False):
     reliability: str
     order: str
     purging: bool
+    replacement: str
     k: int
     f: int
     deliver_own: bool

@@ -71,6 +71,7 @@ class GroupConfig:
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    replacement: str = "key"
     k: int = 256
     f: int = 1
     deliver_own: bool = True

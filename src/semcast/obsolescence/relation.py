@@ -1,7 +1,9 @@
 """The obsolescence relation: `obsoletes(newer, older)`, whatever the encoding.
 
-It is a strict partial order (SRM §3.2). Two encodings stand behind it:
+It is a strict partial order (SRM §3.2). Three encodings stand behind it:
 
+* **by key**: the message replaces every earlier one of the same source that is marked so too and
+  whose keys are all among its own, at any distance. That is transitive as it stands.
 * **bitmap**: bit n−1 of a message's bitmap means that it replaces the n-th preceding message of
   the same source. Always within the causal order, since it only looks back along one source. What
   lies more than k back is not expressed, so the truncated relation is not transitive; only purging
@@ -9,6 +11,11 @@ It is a strict partial order (SRM §3.2). Two encodings stand behind it:
 * **ranked**: same key and a smaller (rank, source, seq). It works across senders (timestamps,
   bids: PSRM §2.4) and ties are broken by sender, so any two messages of a key are ordered. It lies
   within the causal order if ranks do, as clocks and rising bids do.
+
+One source may use all three. A bitmap may name a message that is marked by key, but it says nothing
+of those which that message replaces in turn, and by key nothing is replaced that has no such mark.
+So where encodings meet the relation is not transitive either, and a buffer may hold a message that
+a chain across both would cover. Purging loses by it; no promise does.
 """
 
 from mypy_extensions import mypyc_attr
@@ -32,6 +39,7 @@ class Mark:
         rank: i64,
         ranked: bool,
         several: bool = False,
+        by_key: bool = False,
     ) -> None:
         self.source = source
         self.seq = seq
@@ -45,6 +53,9 @@ class Mark:
         self.ranked = ranked
         # It is about several keys, and all of them stand before the payload (`key_set`).
         self.several = several
+        # It replaces every earlier message of its source that is marked so too and is about nothing
+        # else than it.
+        self.by_key = by_key
 
     @property
     def key(self) -> bytes:
@@ -65,9 +76,18 @@ def obsoletes(newer: Mark, older: Mark) -> bool:
         return older.ranked and older.key == newer.key and outranks(newer, older)
     if newer.source != older.source:
         return False
+    if newer.by_key and older.by_key and newer.seq > older.seq and _within(older, newer):
+        return True
     # Not a native integer: shifting a bitmap by one would make it native, and cut it off.
     distance = int(newer.seq - older.seq)
     return distance >= 1 and bool((newer.bitmap >> (distance - 1)) & 1)
+
+
+def _within(older: Mark, newer: Mark) -> bool:
+    """Whether `older` is about nothing else than `newer`; both have keys."""
+    if newer.several:
+        return set(older.keys) <= set(newer.keys)
+    return not older.several and older.key == newer.key
 
 
 def outranks(newer: Mark, older: Mark) -> bool:

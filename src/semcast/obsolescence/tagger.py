@@ -1,8 +1,10 @@
 """Taggers: what an application says of a message becomes its annotation.
 
 In goes `replaces` (a key, several keys, predecessors, everything before, a ranked key, or
-nothing); out comes an `Annotation`. Memory is bounded by k whatever number of keys goes by: a key
-not used for k messages could not be expressed anyway. No mark means never obsolete.
+nothing); out comes an `Annotation`. By key (`by_key=True`) the key itself is the annotation, and
+nothing has to be remembered of it; otherwise it is turned into a bitmap. Memory is bounded by k
+whatever number of keys goes by: in a bitmap, a key not used for k messages could not be expressed
+anyway. No mark means never obsolete.
 """
 
 from collections.abc import Callable
@@ -66,7 +68,13 @@ class Annotation:
     """What travels with a message so that any buffer can tell what it replaces."""
 
     def __init__(
-        self, bitmap: int, key: bytes, rank: int = 0, ranked: bool = False, several: bool = False
+        self,
+        bitmap: int,
+        key: bytes,
+        rank: int = 0,
+        ranked: bool = False,
+        several: bool = False,
+        by_key: bool = False,
     ) -> None:
         """`several`: it is about several keys, and `key` has them all (`key_set`)."""
         self.bitmap = bitmap
@@ -74,13 +82,15 @@ class Annotation:
         self.rank = rank
         self.ranked = ranked
         self.several = several
+        self.by_key = by_key
 
     def __repr__(self) -> str:
         if self.ranked:
             return f"Annotation(key={self.key!r}, rank={self.rank})"
+        by = "by_key" if self.by_key else f"bitmap={self.bitmap:#x}"
         if self.several:
-            return f"Annotation(bitmap={self.bitmap:#x}, keys={unpack_keys(self.key)!r})"
-        return f"Annotation(bitmap={self.bitmap:#x}, key={self.key!r})"
+            return f"Annotation({by}, keys={unpack_keys(self.key)!r})"
+        return f"Annotation({by}, key={self.key!r})"
 
 
 def as_key(name: str | bytes) -> bytes:
@@ -98,12 +108,17 @@ class Tagger:
     """Annotates the messages of one source, in the order of their sequence numbers.
 
     `function`, if given, decides from the payload what a message replaces whenever the caller
-    says nothing.
+    says nothing. `by_key`: a key replaces all earlier messages of that key, not only those that a
+    bitmap of k bits reaches.
     """
 
     def __init__(
-        self, k: int = K_DEFAULT, function: Callable[[bytes], Replaces] | None = None
+        self,
+        k: int = K_DEFAULT,
+        function: Callable[[bytes], Replaces] | None = None,
+        by_key: bool = False,
     ) -> None:
+        self.by_key: Final = by_key
         self._closure: Final = Closure(k)
         self._function: Final = function
         self.k: Final[int] = self._closure.k
@@ -122,7 +137,7 @@ class Tagger:
             replaces = self._function(payload)
         if isinstance(replaces, (str, bytes)):
             key = as_key(replaces)
-            return Annotation(self.tag_key(seq, key), key)
+            return Annotation(self.tag_key(seq, key), key, by_key=self.by_key)
         if replaces is None:
             bitmap = self._closure.add_none(seq)
         elif isinstance(replaces, Ranked):
@@ -141,7 +156,12 @@ class Tagger:
         return Annotation(bitmap, b"")
 
     def tag_key(self, seq: int, key: bytes) -> int:
-        """The bitmap of the next message, which replaces the last one of the same key."""
+        """The bitmap of the next message, which replaces the last one of the same key.
+
+        By key, the mark says it, and the bitmap is empty.
+        """
+        if self.by_key:
+            return self._closure.add_none(seq)
         last = self._last.get(key, 0)
         bitmap = self._closure.add_one(seq, last) if last > 0 else self._closure.add_none(seq)
         self._remember(seq, key, last)
@@ -150,7 +170,8 @@ class Tagger:
     def tag_none(self, seq: int) -> None:
         """The next message replaces nothing, and the caller knows so."""
         self._closure.add_none(seq)
-        self._remember(seq, None)
+        if not self.by_key:
+            self._remember(seq, None)
 
     @property
     def asks(self) -> bool:
@@ -161,7 +182,7 @@ class Tagger:
         """The last message was not sent after all; only one can be taken back."""
         seq = self._closure.seq
         self._closure.take_back()
-        if self.k == 0:
+        if self.k == 0 or self.by_key:
             return
         name = self._named[seq % self.k]
         if name is not None:
@@ -192,7 +213,10 @@ class Tagger:
         names = frozenset([as_key(name) for name in replaces.names])
         if len(names) == 1:
             key = next(iter(names))
-            return Annotation(self.tag_key(seq, key), key)
+            return Annotation(self.tag_key(seq, key), key, by_key=self.by_key)
+        if self.by_key:
+            self._closure.add_none(seq)
+            return Annotation(0, pack_keys(names), several=True, by_key=True)
         # Distances below are shifts, so the number has to be right before they are worked out.
         self._closure.check_next(seq)
         direct = 0
@@ -206,7 +230,7 @@ class Tagger:
         return Annotation(bitmap, pack_keys(names), several=True)
 
     def _remember(self, seq: int, name: bytes | frozenset[bytes] | None, last: int = 0) -> None:
-        if self.k == 0:
+        if self.k == 0 or self.by_key:
             return
         place = seq % self.k
         self._named_out = self._named[place]

@@ -27,6 +27,7 @@ class MemberConfig:
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    replacement: str = "key"
     k: int = 64
     f: int = 1
     deliver_own: bool = True
@@ -83,6 +84,11 @@ class MemberConfig:
             fault = tree_fault(parents, roots + rest)
             if fault:
                 raise ConfigError(f"stability_tree: {fault}")
+
+    @property
+    def by_key(self) -> bool:
+        """Whether a key replaces all that came before it, or what a bitmap reaches."""
+        return self.replacement == "key"
 
     @property
     def measures(self) -> bool:

@@ -82,7 +82,9 @@ class Member(Machine):
         self._retained: Final = PurgingBuffer(
             config.retained_config(len(view.members)), "retransmit", guard, record=True
         )
-        self._sender: Final = Sender(me, Tagger(config.k), self._retained, config.limits)
+        self._sender: Final = Sender(
+            me, Tagger(config.k, by_key=config.by_key), self._retained, config.limits
+        )
         self._answers: Final = Answers(
             8 * config.window_messages, config.nak_delay_ns, self._covers
         )

@@ -83,8 +83,13 @@ SETTINGS: Final = (
             "do, and the unmarked ones; a new value takes the turn of the one it replaces."),
     Setting("purging", True, _PROTOCOL, (),
             "Messages that were replaced are dropped; off: plain reliable multicast."),
+    Setting("replacement", "key", _PROTOCOL, ("key", "bitmap"),
+            "`'key'`: a message with a key replaces all earlier ones of that key and sender; "
+            "`'bitmap'`: those up to k messages back, as in the papers."),
     Setting("k", 256, _PROTOCOL, (0, K_MAX),
-            "How many messages back, of its sender, one can replace another.", preset=K_DEFAULT),
+            "How many messages back, of its sender, one can replace another by a bitmap: with "
+            "`Predecessors`, with `AllButLast`, and by key if `replacement` is `'bitmap'`.",
+            preset=K_DEFAULT),
     Setting("f", 1, _PROTOCOL, (0, 65_535), "How many crashes reliability `'group'` survives."),
     Setting("deliver_own", True, _PROTOCOL, (), "A member gets its own messages too."),
     Setting("track_covers", False, Place.MEMBER, (),

@@ -44,6 +44,7 @@ class Protocol(Settings):
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    replacement: str = "key"
     k: int = 64
     f: int = 1
     deliver_own: bool = True

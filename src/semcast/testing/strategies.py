@@ -94,6 +94,7 @@ def tagged(
         mark.rank,
         mark.ranked,
         several=mark.several,
+        by_key=mark.by_key,
     )
 
 
@@ -107,7 +108,7 @@ def streams(
 ) -> list[Message]:
     """What one source multicasts, from its first message on."""
     of = draw(sources()) if source is None else source
-    tagger = Tagger(draw(ks()) if k is None else k)
+    tagger = Tagger(draw(ks()) if k is None else k, by_key=draw(st.booleans()))
     every = draw(st.lists(replacements() if said is None else said, max_size=max_size))
     return [tagged(tagger, of, at + 1, one, bytes(at % 7)) for at, one in enumerate(every)]
 
@@ -127,16 +128,18 @@ def arrivals(
 def messages(draw: st.DrawFn, seq_max: int = 200, body_bytes_max: int = 9) -> Message:
     """One message with any annotation that the wire can carry, sensible or not."""
     ranked = draw(st.booleans())
-    key = draw(key_names(2)).encode() if ranked else b""
+    by_key = not ranked and draw(st.booleans())
+    key = draw(key_names(2)).encode() if ranked or by_key else b""
     body = key + bytes(draw(st.integers(0, body_bytes_max)))
     return Message(
         draw(sources()),
         draw(st.integers(1, seq_max)),
         body,
         len(key),
-        draw(bitmaps(draw(st.sampled_from((0, 3, 64, 130))))),
+        0 if by_key else draw(bitmaps(draw(st.sampled_from((0, 3, 64, 130))))),
         draw(st.integers(-2, 3)) if ranked else 0,
         ranked,
+        by_key=by_key,
     )
 
 

@@ -15,6 +15,7 @@ from semcast.ids import SEQ_MAX, Source
 from semcast.obsolescence.key_set import KEYS_MAX, packed_bytes
 from semcast.wire.body import Body, FrameType
 from semcast.wire.frames import (
+    BY_KEY,
     DATA,
     FRAME_HEAD_BYTES,
     RANKED,
@@ -125,8 +126,15 @@ class Decoder:
                 raise RemoteProtocolError(
                     f"message takes {body_at + body_len - at} bytes, {end - at} are left"
                 )
+            by_key = (head & BY_KEY) != 0
             # Bits that version 1 does not define would change the meaning: refuse, not guess.
-            if head & 0xFC or head >> 56 or words > WORDS_MAX or key_len > body_len:
+            if (
+                head & 0xF8
+                or head >> 56
+                or words > WORDS_MAX
+                or key_len > body_len
+                or (by_key and (ranked or words > 0 or key_len == 0))
+            ):
                 raise RemoteProtocolError(f"message with unknown flags or sizes: {head:#x}")
             several = (head & SEVERAL) != 0
             if several:
@@ -153,6 +161,7 @@ class Decoder:
                     ranked,
                     sent_ns,
                     several,
+                    by_key,
                 )
             )
             at = body_at + body_len
@@ -172,7 +181,9 @@ def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64)
     body_at = WHOLE_HEAD_BYTES + words * 8
     if ranked:
         body_at += 8
-    if head & 0xFC or head >> 24 or words > WORDS_MAX:
+    by_key = (head & BY_KEY) != 0
+    lacks_key = by_key and (ranked or words > 0 or key_len == 0)
+    if head & 0xF8 or head >> 24 or words > WORDS_MAX or lacks_key:
         raise RemoteProtocolError(f"fragmented message with unknown flags or sizes: {head:#x}")
     several = (head & SEVERAL) != 0
     if several:
@@ -189,7 +200,7 @@ def decode_whole(whole: bytes, source: Source, seq: i64, message_bytes_max: i64)
         )
     bitmap, rank = _mark(whole, WHOLE_HEAD_BYTES, words, ranked)
     body = whole[body_at:]
-    return Message(source, seq, body, key_len, bitmap, rank, ranked, sent_ns, several)
+    return Message(source, seq, body, key_len, bitmap, rank, ranked, sent_ns, several, by_key)
 
 
 def _keys_bytes(data: bytes, at: i64, end: i64, count: i64, ranked: bool) -> i64:

@@ -13,6 +13,7 @@ from semcast.ids import Source
 from semcast.obsolescence.key_set import unpack_keys
 from semcast.wire.fields import write_source, write_u32
 from semcast.wire.frames import (
+    BY_KEY,
     DATA,
     FRAME_HEAD_BYTES,
     RANKED,
@@ -54,9 +55,11 @@ def write_mark(out: BytesWriter, message: Message, words: i64) -> None:
 
 def _mark_head(message: Message) -> i64:
     """Flags, and above them what is said of the key: its length, or how many there are."""
+    flags: i64 = BY_KEY if message.by_key else 0
     if message.several:
-        return SEVERAL | (len(unpack_keys(message.body[: message.key_len])) << 8)
-    flags: i64 = RANKED if message.ranked else 0
+        return flags | SEVERAL | (len(unpack_keys(message.body[: message.key_len])) << 8)
+    if message.ranked:
+        flags |= RANKED
     return flags | (message.key_len << 8)
 
 

@@ -20,11 +20,12 @@ stands with its layout in the file of its family; `table.py` says how each numbe
 DATA has flag RELAYED when the source is not the sender of the datagram; the source then comes
 first. It goes on with base_seq i64 and base_sent_ns i64, then messages until its end, each:
 
-    flags u8 (RANKED, SEVERAL) · key_len u8 · body_len u16 · seq_delta u16 · words u8 · 0 u8 ·
-    sent_delta_ns u32 · bitmap words×8 · [rank i64] · body: key, then payload
+    flags u8 (RANKED, SEVERAL, BY_KEY) · key_len u8 · body_len u16 · seq_delta u16 · words u8 ·
+    0 u8 · sent_delta_ns u32 · bitmap words×8 · [rank i64] · body: key, then payload
 
 A message with flag SEVERAL is about several keys: key_len says how many, and each stands in the
-body as its length u8 and its bytes. It has no rank.
+body as its length u8 and its bytes. It has no rank. One with flag BY_KEY replaces earlier ones by
+its key or keys: it has at least one, and neither rank nor bitmap.
 
 A fragmented message is one such record in another form, cut into pieces:
 
@@ -58,6 +59,7 @@ RELAYED: Final = 0x01
 # Flags of a message.
 RANKED: Final = 0x01
 SEVERAL: Final = 0x02
+BY_KEY: Final = 0x04
 
 
 # Tests define frames of their own, which are not compiled. ABC is no base here because compiled

@@ -35,6 +35,7 @@ class Message(Mark):
         ranked: bool = False,
         sent_ns: i64 = 0,
         several: bool = False,
+        by_key: bool = False,
     ) -> None:
         self.source = source
         self.seq = seq
@@ -44,6 +45,7 @@ class Message(Mark):
         self.rank = rank
         self.ranked = ranked
         self.several = several
+        self.by_key = by_key
         # When its source multicast it, on that source's clock; for measuring, never for deciding.
         self.sent_ns = sent_ns
         # Not sent, and not compared: filled in by the member that delivers it. The numbers before
@@ -79,6 +81,7 @@ class Message(Mark):
             and self.rank == other.rank
             and self.ranked == other.ranked
             and self.several == other.several
+            and self.by_key == other.by_key
             and self.sent_ns == other.sent_ns
             and self.body == other.body
         )

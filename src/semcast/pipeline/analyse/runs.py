@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from semcast.ids import SEQ_MAX
 from semcast.journal import Header
 
 # Far outside of any clock, and far enough from the ends of a long to be added to.
@@ -57,7 +58,7 @@ def facts_of(
             group_reliable=header.reliability == "group",
             one_order=header.one_order,
             deliver_own=header.deliver_own,
-            k=header.k,
+            k=SEQ_MAX if header.replacement == "key" else header.k,
         )
     return found
 

@@ -4,11 +4,11 @@ Messages go in; they come out in order, but for those that a message also held h
 (SRM §4.3: purge m while there are m, m' in the queue with m ⊏ m', and the guard allows m'). Per
 source FIFO order is kept even when a message comes late. Knows nothing of time or networks.
 
-Theory of operation. An arriving message *hits* the held messages that its annotation names. EAGER
-purges hits at once. LAZY and WATERMARK only mark them, with the message that covers them, and
-purge marked ones when the policy says so. Hits of a cover that the guard does not allow yet are
-looked at again when the guard moves on (`covers_released`). A message that arrives already
-obsolete does not enter.
+Theory of operation. An arriving message *hits* the held messages that its annotation names, or
+those of its key. EAGER purges hits at once. LAZY and WATERMARK only mark them, with the message
+that covers them, and purge marked ones when the policy says so. Hits of a cover that the guard does
+not allow yet are looked at again when the guard moves on (`covers_released`). A message that
+arrives already obsolete does not enter.
 
 In place (`BufferConfig.in_place`), a message moves into the slot of the foremost one that it hits.
 Order is then kept within each stream of a source only: one key, or the unmarked.
@@ -93,7 +93,8 @@ class PurgingBuffer:
         # Messages come in runs of one source, so the lane of the last one is often right.
         source = message.source
         lane = slots.last_lane if source is slots.last_source else slots.lane(source)
-        marks = message.bitmap != 0 or message.ranked
+        by_key = message.by_key
+        marks = by_key or message.bitmap != 0 or message.ranked
         allowed = marks and purger.allows(message)
         late = message.seq <= lane.newest
         if late and lane.index.get(message.seq) >= 0:
@@ -115,12 +116,12 @@ class PurgingBuffer:
             # Looked for only now: making room may have removed what it has to stand before.
             before: i64 = slots.successor(lane, message) if late else 0
             slot = slots.store(lane, message, size, before)
-            if allowed:
+            if allowed and not by_key:
                 purger.hit(lane, message)
+        if by_key or message.ranked:
+            purger.stored(lane, message, slot, allowed)
         if marks and not allowed:
             purger.waits(lane, message)
-        if message.ranked:
-            purger.stored(message, slot)
         if self._watermark:
             self._room.keep_to_marks()
         return _STORED

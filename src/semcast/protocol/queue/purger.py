@@ -1,7 +1,8 @@
 """What is obsolete in a buffer, and how it leaves: covers in, victims out of the slots.
 
-A cover *hits* the held messages that its annotation names. EAGER purges hits at once; LAZY and
-WATERMARK only mark them, with the message that covers them, and purge marked ones when told to.
+A cover *hits* the held messages that its annotation names, or those of its key. EAGER purges hits
+at once; LAZY and WATERMARK only mark them, with the message that covers them, and purge marked ones
+when told to.
 Whatever leaves a buffer, for any reason, leaves through `remove`, so that nothing is remembered of
 it. Knows nothing of bounds.
 """
@@ -16,6 +17,7 @@ from semcast.obsolescence.bitmap import K_MAX
 from semcast.obsolescence.relation import obsoletes, outranks
 from semcast.protocol.queue.guard import CoverGuard
 from semcast.protocol.queue.in_place import Places, inherit, leave_untold
+from semcast.protocol.queue.key_chains import KeyChains
 from semcast.protocol.queue.policy import BufferConfig, Purging
 from semcast.protocol.queue.purged import PurgeLog, Reason
 from semcast.protocol.queue.slots import Lane, Slots
@@ -50,7 +52,8 @@ class Purger:
         self._eager: Final = config.purging is Purging.EAGER
         self._off: Final = config.purging is Purging.OFF
         self._in_place: Final = config.in_place
-        # Ranked messages by key, unmarked ones only: slot to message.
+        self._chains: Final = KeyChains(slots)
+        # Ranked messages by key, but for those marked below: slot to message.
         self._keys: Final[dict[bytes, dict[int, Message]]] = {}
         # LAZY and WATERMARK. INV-MARKED: held victims and their covers, in the order in which they
         # became obsolete; a marked one stays purgeable, since its cover leaves this buffer only
@@ -68,15 +71,20 @@ class Purger:
             return False
         return self._guard is None or self._guard.allows(cover)
 
-    def stored(self, message: Message, slot: i64) -> None:
-        """A ranked message is in this slot: it has rivals now, and is one."""
-        self._keys.setdefault(message.key, {})[slot] = message
+    def stored(self, lane: Lane, message: Message, slot: i64, allowed: bool) -> None:
+        """A message with a rank, or one that replaces by key, is in this slot."""
+        if message.ranked:
+            self._keys.setdefault(message.key, {})[slot] = message
+        elif not self._off:
+            self._chains.enter(lane, message, slot)
+            if allowed:
+                self._hit_stored(lane, message, slot)
 
     def waits(self, lane: Lane, cover: Message) -> None:
         """A message that replaces others is stored; the guard does not allow it as a cover yet."""
         if cover.seq <= lane.released:
             lane.released = cover.seq - 1
-        if not cover.ranked and cover.seq > lane.last_mark:
+        if cover.bitmap != 0 and cover.seq > lane.last_mark:
             lane.last_mark = cover.seq
         lane.guarded = True
 
@@ -89,8 +97,11 @@ class Purger:
                 cover = self._slots.at(slot)
                 if not self.allows(cover):
                     break
-                if (cover.bitmap != 0 or cover.ranked) and not self._is_marked(cover):
-                    self.hit(lane, cover)
+                if not self._is_marked(cover):
+                    if cover.by_key:
+                        self._hit_stored(lane, cover, slot)
+                    elif cover.bitmap != 0 or cover.ranked:
+                        self.hit(lane, cover)
                 seq += 1
             else:
                 seq = lane.index.following(seq + 1)
@@ -100,6 +111,10 @@ class Purger:
 
     def hit(self, lane: Lane, cover: Message) -> None:
         """Purge or mark every held message that `cover` replaces."""
+        if cover.by_key:
+            for slot in self._chains.replaced_by(lane, cover):
+                self._obsolete(slot, cover)
+            return
         if cover.ranked:
             self._hit_ranked(cover)
             return
@@ -126,6 +141,19 @@ class Purger:
                     self._obsolete(slot, cover)
             nearest -= _WORD_BITS
 
+    def _hit_stored(self, lane: Lane, cover: Message, slot: i64) -> None:
+        """The same for a message that replaces by key and is stored in this slot already."""
+        if cover.several:
+            self.hit(lane, cover)
+        else:
+            self._hit_older(self._chains.older(slot), cover)
+
+    def _hit_older(self, slot: i64, cover: Message) -> None:
+        while slot != 0:
+            older = self._chains.older(slot)
+            self._obsolete(slot, cover)
+            slot = older
+
     def _hit_ranked(self, cover: Message) -> None:
         rivals = self._keys.get(cover.key)
         if rivals is None:
@@ -139,6 +167,8 @@ class Purger:
         if cover.ranked:
             rivals = self._keys.get(cover.key)
             return [] if rivals is None else [r for r in rivals.values() if outranks(cover, r)]
+        if cover.by_key:
+            return [self._slots.at(slot) for slot in self._chains.replaced_by(lane, cover)]
         found = []
         bits = cover.bitmap
         while bits != 0:
@@ -171,6 +201,8 @@ class Purger:
             self._marked[name] = (victim, cover)
             if victim.ranked:
                 self._forget_rival(slot, victim)
+            elif victim.by_key:
+                self._chains.leave(self._slots.lane(victim.source), victim, slot)
 
     # -- marks ---------------------------------------------------------------------------------
 
@@ -205,7 +237,12 @@ class Purger:
                 rival = self._slots.at(slot)
                 if outranks(rival, message) and self.allows(rival):
                     return rival
-        # A bitmap may name a ranked message too.
+        elif message.by_key:
+            cover = self._chains.cover_of(lane, message)
+            # INV-GUARD: if the first is not allowed, no later one is.
+            if cover is not None and self.allows(cover):
+                return cover
+        # A bitmap may name any message.
         if message.seq >= lane.last_mark or lane.index.count == 0:
             return None
         return self._named_by(lane, message)
@@ -253,6 +290,8 @@ class Purger:
             self._marked.pop((message.source, int(message.seq)), None)
         if message.ranked:
             self._forget_rival(slot, message)
+        elif message.by_key:
+            self._chains.leave(self._slots.last_lane, message, slot)
         if message.several and self._in_place:
             self._places.has_left(message)
         return message

@@ -35,6 +35,10 @@ class Lane:
         self.widest = 0
         # Whether any message ever had to wait until the guard allowed it as a cover.
         self.guarded = False
+        # Of messages that replace by key: the newest slot of each key, and those about several keys
+        # by slot, under each of their keys. See `key_chains`.
+        self.keys: Final[dict[bytes, int]] = {}
+        self.sets: Final[dict[bytes, dict[int, Message]]] = {}
         # In place: what of this source the application will not get, and no message has told yet;
         # in order, each once.
         self.untold: list[int] = []

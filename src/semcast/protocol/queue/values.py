@@ -2,13 +2,16 @@
 
 For a queue in which a value takes the turn of the one that it replaces (`in_place`). A reader that
 cannot keep up gets some value whenever one is due; which, is a choice. The key that has waited
-longest would be fair, but its value is as old as any. So keys take turns: in a *cycle* each has
-one, and the key that changed last comes first, while its value is news. One that has had its turn
-waits for the next cycle. The last of a cycle would be those that did not change for long, just
-before they do; so they are carried over into the next cycle, but only once. No key waits longer
-than for two cycles. Knows nothing of what replaces what.
+longest would be fair, but its value is mostly old; the key that changed last has news, but hot keys
+would keep all others out. So of three values two are of the keys that have waited longest, and the
+third is the freshest of all. So a key that changed while n others waited is among the next
+1.5 (n + 1) values, rounded up, however hot others are: two of any three takes are of those that
+waited before it. (To be among the next n + 1 is possible only if keys are taken in the order in
+which they began to wait, and then the freshest never comes first.) Knows nothing of what replaces
+what.
 
-Messages of one key that do not replace each other are too far apart for it; they stay in order.
+Messages of one key that do not replace each other are too far apart for it; they stay in order, and
+each waits for a turn of its own.
 """
 
 from typing import Final, final
@@ -20,12 +23,12 @@ from semcast.ids import Source
 from semcast.protocol.queue.slots import Lane, Slots
 from semcast.wire.message import Message
 
-# A cycle is over when no more than this share of its keys, one in so many, have not had a turn.
-_CARRIED_SHARE: Final = 4
-# Two of the numbers of keys are none: they are where the lists of those that have a turn, in this
-# cycle and in the next, begin and end.
-_CYCLE: Final = 1
-_LATER: Final = 2
+# Of so many values that are taken, one is the freshest; the others have waited longest.
+FRESHEST_OF: Final = 3
+# Two of the numbers of keys are none: they are where the two lists begin and end in which every key
+# stands, one in the order in which keys began to wait, one in the order in which values came.
+_WAITING: Final = 1
+_CHANGED: Final = 2
 
 
 @final
@@ -45,20 +48,17 @@ class Values:
         self._names: Final[list[tuple[dict[bytes, int], bytes]]] = [({}, b"")] * 3
         # By slot: the number of the key whose value is in it; 0 if none is.
         self._of = vec[i64]([0])
-        # By number: the slots of its first and last value, between which `links` lead; the numbers
-        # before and behind it in its list, which is in the order in which values came; which list
-        # that is, and whether the key was carried over.
+        # By number: the slots of its first and last value, between which `links` lead.
         self._first = vec[i64]([0, 0, 0])
         self._last = vec[i64]([0, 0, 0])
-        self._before = vec[i64]([0, _CYCLE, _LATER])
-        self._behind = vec[i64]([0, _CYCLE, _LATER])
-        self._list = vec[i64]([0, 0, 0])
-        self._carried = vec[i64]([0, 0, 0])
+        # By number: those before and behind it among those that wait, and in the order of changes.
+        self._earlier = vec[i64]([0, _WAITING, 0])
+        self._later = vec[i64]([0, _WAITING, 0])
+        self._older = vec[i64]([0, 0, _CHANGED])
+        self._fresher = vec[i64]([0, 0, _CHANGED])
         self._free: i64 = 0
-        # How many are in each list, and how many were carried over.
-        self._in_cycle: i64 = 0
-        self._in_later: i64 = 0
-        self._carried_over: i64 = 0
+        # How many values were taken since the freshest one was; the first of all is the freshest.
+        self._taken: i64 = FRESHEST_OF - 1
 
     def has(self, slot: i64) -> bool:
         """Whether there is a value in this slot."""
@@ -100,25 +100,33 @@ class Values:
             links[2 * behind + 1] = slot
         else:
             self._last[number] = slot
-        self._renew(number)
+        if self._later[number] == 0:
+            self._begin_to_wait(number)
+        else:
+            self._forget_change(number)
+        self._note_change(number)
         return slot
 
     def next(self) -> i64:
         """The slot of the value whose turn it is; there must be one."""
-        return self._first[self._freshest()]
+        if self._taken == FRESHEST_OF - 1:
+            return self._first[self._older[_CHANGED]]
+        return self._first[self._later[_WAITING]]
 
     def take(self) -> i64:
         """The same; its key has had its turn, and the value is still to leave its slot."""
-        slot = self._first[self._freshest()]
+        slot = self.next()
         self.had_turn(slot)
         return slot
 
     def had_turn(self, slot: i64) -> None:
         """The first value of a key is taken, by turn or not: that was its turn."""
+        self._taken = (self._taken + 1) % FRESHEST_OF
         number = self._of[slot]
         self._unlist(number)
         if self._first[number] != self._last[number]:
-            self._enlist(number, _LATER)
+            self._begin_to_wait(number)
+            self._note_change(number)
 
     def first_of(self, source: Source, key: bytes) -> i64:
         """The slot of the oldest value of a key; 0 if none waits."""
@@ -153,20 +161,18 @@ class Values:
 
     def newest(self) -> i64:
         """The slot of the last of `messages`; there must be one."""
-        number = self._before[_CYCLE]
-        return self._last[self._before[_LATER] if number == _CYCLE else number]
+        return self._last[self._older[_CHANGED]]
 
     def messages(self) -> list[Message]:
-        """All values: those of the next cycle first, the freshest last."""
+        """All values, the freshest key last."""
         found = []
-        for which in (_LATER, _CYCLE):
-            number = self._behind[which]
-            while number != which:
-                slot = self._first[number]
-                while slot != 0:
-                    found.append(self._slots.at(slot))
-                    slot = self._slots.links[2 * slot]
-                number = self._behind[number]
+        number = self._fresher[_CHANGED]
+        while number != _CHANGED:
+            slot = self._first[number]
+            while slot != 0:
+                found.append(self._slots.at(slot))
+                slot = self._slots.links[2 * slot]
+            number = self._fresher[number]
         return found
 
     # -- keys --------------------------------------------------------------------------------------
@@ -175,91 +181,61 @@ class Values:
         numbers = self._last_numbers
         number = self._free
         if number != 0:
-            self._free = self._behind[number]
+            self._free = self._first[number]
+            self._first[number] = 0
             self._names[number] = (numbers, key)
         else:
             number = len(self._first)
             self._names.append((numbers, key))
             self._first = append(self._first, 0)
             self._last = append(self._last, 0)
-            self._before = append(self._before, 0)
-            self._behind = append(self._behind, 0)
-            self._list = append(self._list, 0)
-            self._carried = append(self._carried, 0)
+            self._earlier = append(self._earlier, 0)
+            self._later = append(self._later, 0)
+            self._older = append(self._older, 0)
+            self._fresher = append(self._fresher, 0)
         numbers[key] = number
         self.keys += 1
         return number
 
     def _forget(self, number: i64) -> None:
         """No value of this key waits any more: it has no turn, and its number is free."""
-        if self._list[number] != 0:
+        if self._later[number] != 0:
             self._unlist(number)
         numbers, key = self._names[number]
         del numbers[key]
         self.keys -= 1
-        self._behind[number] = self._free
+        self._first[number] = self._free
         self._free = number
 
     # -- turns -------------------------------------------------------------------------------------
 
-    def _renew(self, number: i64) -> None:
-        """The value of this key is the freshest of all; a turn that it has, it keeps."""
-        which: i64 = self._list[number]
-        if which == _CYCLE:
-            carried = self._carried[number]
-            self._unlist(number)
-            self._enlist(number, _CYCLE)
-            self._carried[number] = carried
-            self._carried_over += carried
-        else:
-            if which == _LATER:
-                self._unlist(number)
-            self._enlist(number, _LATER)
+    def _begin_to_wait(self, number: i64) -> None:
+        last = self._earlier[_WAITING]
+        self._earlier[number] = last
+        self._later[number] = _WAITING
+        self._later[last] = number
+        self._earlier[_WAITING] = number
 
-    def _freshest(self) -> i64:
-        """The key that has a turn and changed last."""
-        if self._carried_over == 0 and self._in_cycle * (_CARRIED_SHARE - 1) <= self._in_later:
-            self._begin_cycle()
-        return self._before[_CYCLE]
+    def _note_change(self, number: i64) -> None:
+        """The value of this key is the freshest of all."""
+        freshest = self._older[_CHANGED]
+        self._older[number] = freshest
+        self._fresher[number] = _CHANGED
+        self._fresher[freshest] = number
+        self._older[_CHANGED] = number
 
-    def _begin_cycle(self) -> None:
-        """Those left of the last cycle come behind all others, as the order of coming has it."""
-        number = self._behind[_CYCLE]
-        while number != _CYCLE:
-            self._carried[number] = 1
-            self._carried_over += 1
-            number = self._behind[number]
-        number = self._behind[_LATER]
-        while number != _LATER:
-            following = self._behind[number]
-            self._unlist(number)
-            self._enlist(number, _CYCLE)
-            number = following
-
-    def _enlist(self, number: i64, which: i64) -> None:
-        """Put a key at the end of a list."""
-        before = self._before[which]
-        self._before[number] = before
-        self._behind[number] = which
-        self._behind[before] = number
-        self._before[which] = number
-        self._list[number] = which
-        if which == _CYCLE:
-            self._in_cycle += 1
-        else:
-            self._in_later += 1
+    def _forget_change(self, number: i64) -> None:
+        older, fresher = self._older[number], self._fresher[number]
+        self._fresher[older] = fresher
+        self._older[fresher] = older
 
     def _unlist(self, number: i64) -> None:
-        before, behind = self._before[number], self._behind[number]
-        self._behind[before] = behind
-        self._before[behind] = before
-        if self._list[number] == _CYCLE:
-            self._in_cycle -= 1
-            self._carried_over -= self._carried[number]
-        else:
-            self._in_later -= 1
-        self._list[number] = 0
-        self._carried[number] = 0
+        """The key has had its turn, or no value any more."""
+        earlier, later = self._earlier[number], self._later[number]
+        self._later[earlier] = later
+        self._earlier[later] = earlier
+        self._later[number] = 0
+        self._forget_change(number)
 
 
 def is_value(message: Message) -> bool:

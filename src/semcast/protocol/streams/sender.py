@@ -32,6 +32,7 @@ class Sender:
         self.source: Final = source
         self._tagger: Final = tagger
         self._asks: Final = tagger.asks
+        self._by_key: Final = tagger.by_key
         self._retained: Final = retained
         self._limits: Final = limits
         config = retained.config
@@ -56,7 +57,10 @@ class Sender:
         if isinstance(replaces, (str, bytes)):
             key = as_key(replaces)
             bitmap = self._tagger.tag_key(seq, key)
-            message = Message(self.source, seq, key + payload, len(key), bitmap, 0, False, now_ns)
+            body = key + payload
+            message = Message(
+                self.source, seq, body, len(key), bitmap, 0, False, now_ns, False, self._by_key
+            )
         elif replaces is None and not self._asks:
             self._tagger.tag_none(seq)
             message = Message(self.source, seq, payload, 0, 0, 0, False, now_ns)
@@ -73,6 +77,7 @@ class Sender:
                 mark.ranked,
                 now_ns,
                 mark.several,
+                mark.by_key,
             )
             self._check_keys(message)
         try:
