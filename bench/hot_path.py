@@ -25,20 +25,20 @@ WINDOW = 256
 BATCH = 64
 
 
-def keys(count: int) -> list[bytes]:
+def keys(count: int, of: int = KEYS) -> list[bytes]:
     stream = random.Random("bench/keys")
-    names = [f"key{i:02}".encode() for i in range(KEYS)]
-    return [names[stream.randrange(KEYS)] for _ in range(count)]
+    names = [f"key{i:02}".encode() for i in range(of)]
+    return [names[stream.randrange(of)] for _ in range(count)]
 
 
-def send_ns(messages: int, out: list[bytes]) -> float:
+def send_ns(messages: int, out: list[bytes], by_key: bool) -> float:
     """Number, tag by key, keep for retransmission, encode into full datagrams."""
     names = keys(messages)
     payloads = [bytes(PAYLOAD_BYTES)] * BATCH
     source = Source(1, 1)
     safe = SafeUpTo()
     retained = PurgingBuffer(BufferConfig(messages_max=2 * WINDOW), "retransmit", safe)
-    sender = Sender(source, Tagger(), retained, Limits())
+    sender = Sender(source, Tagger(by_key=by_key), retained, Limits())
     batches: list[list[Replaces]] = [
         list(names[at : at + BATCH]) for at in range(0, messages, BATCH)
     ]
@@ -68,11 +68,11 @@ def receive_ns(messages: int, datagrams: list[bytes]) -> float:
     return elapsed / messages
 
 
-def insert_purge_ns(depth: int, messages: int) -> float:
+def insert_purge_ns(depth: int, messages: int, by_key: bool) -> float:
     """Insert and purge with `depth` unmarked messages waiting."""
     source = Source(1, 1)
     buffer = PurgingBuffer(BufferConfig(messages_max=depth + KEYS + 1))
-    tagger = Tagger()
+    tagger = Tagger(by_key=by_key)
     seq = 0
     for _ in range(depth):
         seq += 1
@@ -81,7 +81,8 @@ def insert_purge_ns(depth: int, messages: int) -> float:
     batch = []
     for key in keys(messages):
         seq += 1
-        batch.append(Message(source, seq, key, len(key), tagger.tag_key(seq, key)))
+        bitmap = tagger.tag_key(seq, key)
+        batch.append(Message(source, seq, key, len(key), bitmap, by_key=by_key))
     started = time.perf_counter_ns()
     for message in batch:
         buffer.insert(message)
@@ -102,15 +103,21 @@ def late_ns(depth: int, messages: int) -> float:
     return (time.perf_counter_ns() - started) / messages
 
 
-def by_key_ns(messages: int, taken_of_10: int) -> float:
-    """Insert and take with `order="key"`; a slow reader takes only so many of 10."""
+def slow_reader_ns(
+    messages: int, taken_of_10: int, by_key: bool, in_place: bool, of: int = KEYS
+) -> float:
+    """Insert, purge and take, where a slow reader takes only so many of 10; `in_place`: with
+    `order="key"`; `of`: so many keys, of which the buffer has room for all.
+    """
     source = Source(1, 1)
-    buffer = PurgingBuffer(BufferConfig(in_place=True))
-    tagger = Tagger()
+    buffer = PurgingBuffer(BufferConfig(messages_max=max(1_024, of), in_place=in_place))
+    tagger = Tagger(by_key=by_key)
     batch = [
-        Message(source, seq, key, len(key), tagger.tag_key(seq, key))
-        for seq, key in enumerate(keys(messages), 1)
+        Message(source, seq, key, len(key), tagger.tag_key(seq, key), by_key=by_key)
+        for seq, key in enumerate(keys(messages + of, of), 1)
     ]
+    # Until about as many wait as ever do.
+    buffer.insert_many(batch[messages:])
     started = time.perf_counter_ns()
     for at in range(0, messages, 10):
         buffer.insert_many(batch[at : at + 10])
@@ -118,33 +125,33 @@ def by_key_ns(messages: int, taken_of_10: int) -> float:
     return (time.perf_counter_ns() - started) / messages
 
 
+def timed(messages: int, by_key: bool) -> dict[str, float]:
+    """One round of everything that replacement by key and by bitmap have in common."""
+    datagrams: list[bytes] = []
+    of = "" if by_key else "_bitmap"
+    return {
+        f"send{of}_ns": send_ns(messages, datagrams, by_key),
+        f"receive{of}_ns": receive_ns(messages, datagrams),
+        f"insert_purge_40{of}_ns": insert_purge_ns(40, messages, by_key),
+        f"insert_purge_100000{of}_ns": insert_purge_ns(100_000, messages, by_key),
+        f"take_1_of_10{of}_ns": slow_reader_ns(messages, 1, by_key, False),
+        f"by_key_slow{of}_ns": slow_reader_ns(messages, 1, by_key, True),
+        f"by_key_quick{of}_ns": slow_reader_ns(messages, 10, by_key, True),
+    }
+
+
 def main() -> None:
     messages = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    send, receive, shallow, deep, late, slow, quick = [], [], [], [], [], [], []
+    rounds: list[dict[str, float]] = []
     for _ in range(5):
-        datagrams: list[bytes] = []
-        send.append(send_ns(messages, datagrams))
-        receive.append(receive_ns(messages, datagrams))
-        shallow.append(insert_purge_ns(40, messages))
-        deep.append(insert_purge_ns(100_000, messages))
-        late.append(late_ns(30_000, messages // 100))
-        slow.append(by_key_ns(messages, 1))
-        quick.append(by_key_ns(messages, 10))
+        found = timed(messages, True) | timed(messages, False)
+        found["late_30000_ns"] = late_ns(30_000, messages // 100)
+        for of in (10_000, 1_000_000):
+            found[f"take_1_of_10_of_{of}_keys_ns"] = slow_reader_ns(messages, 1, True, False, of)
+        rounds.append(found)
     build = "interpreted" if str(semcast.ids.__file__).endswith(".py") else "compiled"
-    print(
-        json.dumps(
-            {
-                "build": build,
-                "send_ns": min(send),
-                "receive_ns": min(receive),
-                "insert_purge_40_ns": min(shallow),
-                "insert_purge_100000_ns": min(deep),
-                "late_30000_ns": min(late),
-                "by_key_slow_ns": min(slow),
-                "by_key_quick_ns": min(quick),
-            }
-        )
-    )
+    best = {name: min(found[name] for found in rounds) for name in rounds[0]}
+    print(json.dumps({"build": build} | best))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def _beyond(facts: Facts, at: int, event: Event) -> bool:
     if event.event == "receive":
         pairs += [(len(delivery), header.delivery_messages)]
         pairs += [(sum(delivery.values()), header.delivery_bytes)]
+    pairs += [(len(delivery) + len(retained), header.total_messages)]
     if name(event) in retained:
         pairs += [(len(of_source), header.window_messages)]
         pairs += [(sum(retained.values()), header.window_bytes * kept_for)]

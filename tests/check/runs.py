@@ -40,6 +40,7 @@ class Run:
             delivery_bytes=choose(2) * 25,
             window_messages=choose(3) * 2,
             window_bytes=choose(2) * 20,
+            total_messages=choose(3) * 4,
         )
         self.sent = dict.fromkeys(SENDERS, 0)
         self.nodes = [*NODES]

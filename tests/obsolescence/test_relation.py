@@ -1,4 +1,4 @@
-"""The relation is a strict partial order within causality, in both encodings. SRM §3.2"""
+"""The relation is a strict partial order within causality, in all encodings. SRM §3.2"""
 
 from itertools import permutations
 
@@ -40,7 +40,7 @@ def assert_strict_partial_order(found: list[Message]) -> None:
 
 
 @given(whole_streams)
-def test_bitmaps_that_are_not_cut_off_are_a_strict_partial_order(
+def test_keys_and_bitmaps_that_are_not_cut_off_are_a_strict_partial_order(
     sent: tuple[list[Message], list[Message]],
 ) -> None:
     assert_strict_partial_order(sent[0] + sent[1])

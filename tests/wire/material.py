@@ -92,8 +92,9 @@ def messages(
     several = not ranked and key_len >= 4 and draw(st.booleans())
     if several:
         body = cut_keys(body[:key_len]) + body[key_len:]
+    by_key = not ranked and key_len > 0 and bitmap == 0 and draw(st.booleans())
     return Message(
-        draw(source), number, body, key_len, bitmap, rank, ranked, draw(sent_ns), several
+        draw(source), number, body, key_len, bitmap, rank, ranked, draw(sent_ns), several, by_key
     )
 
 

@@ -45,6 +45,10 @@ EXPECTED: dict[str, list[Item]] = {
         Message(SOURCE, 2_001, b"", bitmap=(1 << 64) | 1),
         Message(SOURCE, 2_002, b"", bitmap=(1 << 1024) - 1),
     ],
+    "frames_data_by_key": [
+        Message(SOURCE, 1_000, b"AAPL11", 4, by_key=True),
+        Message(SOURCE, 1_001, b"\x01a\x01b!", 4, several=True, by_key=True),
+    ],
     "frames_fragment": [Fragment(SOURCE, 500, 0, 1, encode_whole(LARGE))],
     "frames_fragment_relayed": [Fragment(OTHER, 501, 2, 3, b"tail")],
     "frames_nak": [Nak(OTHER, 7, True, [(3, 3), (10, 4_096)])],

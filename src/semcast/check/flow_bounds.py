@@ -3,7 +3,8 @@
 What a node holds follows from its events. The delivery buffer holds what was received and neither
 delivered nor purged there. For retransmission a node keeps its own messages and, in S-RM, those it
 received, until they are stable or purged there; that bound is per source, in messages, while bytes
-are bounded for all sources together. Holds on every prefix.
+are bounded for all sources together. A run may also bound all messages that a node holds. Holds on
+every prefix.
 
 A full buffer may take a message in place of those that it replaces, and may refuse one that is
 obsolete already; the log then has its arrival first and the purges after it. So what a node holds
@@ -40,7 +41,7 @@ from semcast.check.rows import (
 def _kernel(group: Group) -> "FlowBoundsKernel | None":
     """Nobody judges a node that has no bounds."""
     header = group.run.header
-    bounds = (header.delivery_messages, header.delivery_bytes)
+    bounds = (header.delivery_messages, header.delivery_bytes, header.total_messages)
     bounded = any((*bounds, header.window_messages, header.window_bytes))
     return FlowBoundsKernel(group) if bounded else None
 
@@ -94,7 +95,7 @@ class FlowBoundsKernel(Kernel):
         """Follow all rows."""
         kind, sid = rows.numbers("kind"), rows.numbers("sid")
         ends = arrivals_end(rows)
-        if ends is None:
+        if ends is None or self._header.total_messages:
             return False
         delivery = self._delivery.after(rows)
         bounds = (self._header.delivery_messages, self._header.delivery_bytes)
@@ -167,6 +168,11 @@ class FlowBoundsKernel(Kernel):
             held, held_max = self._delivery.bytes, header.delivery_bytes
             if 0 < held_max < held:
                 self._beyond(arrival, held, held_max, "bytes", "delivery")
+        if header.total_messages:
+            held = len(self._delivery.sizes)
+            held += sum(len(kept.sizes) for kept in self._retained.values())
+            if held > header.total_messages:
+                self._beyond(arrival, held, header.total_messages, "messages", "all purposes")
         retained = self._retained[sid]
         if seq in retained.sizes:
             held, held_max = len(retained.sizes), header.window_messages

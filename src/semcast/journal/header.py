@@ -36,6 +36,7 @@ class Header:
     delivery_bytes: int = 0
     window_messages: int = 0
     window_bytes: int = 0
+    total_messages: int = 0
     # Whether the order of the events is one in which they happened, for all nodes together. A
     # simulated world knows it. The clocks of several machines do not: there it is known for each
     # node by itself only.

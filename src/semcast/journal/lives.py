@@ -82,6 +82,9 @@ def merged_header(headers: list[Header]) -> Header:
         delivery_bytes=max(one.delivery_bytes for one in headers),
         window_messages=max(one.window_messages for one in headers),
         window_bytes=max(one.window_bytes for one in headers),
+        total_messages=max(one.total_messages for one in headers)
+        if all(one.total_messages for one in headers)
+        else 0,
         one_order=False,
     )
 

@@ -37,6 +37,7 @@ class Settings(TypedDict, total=False):
     reliability: str
     order: str
     purging: bool
+    purge_policy: str
     replacement: str
     k: int
     f: int
@@ -46,6 +47,7 @@ class Settings(TypedDict, total=False):
     window_messages: int
     window_bytes: int
     message_bytes_max: int
+    total_messages: int
     gossip_period_ms: float
     gossip_fanout: int
     gossip_messages: int

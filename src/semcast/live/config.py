@@ -71,6 +71,7 @@ class GroupConfig:
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    purge_policy: str = "eager"
     replacement: str = "key"
     k: int = 256
     f: int = 1
@@ -80,6 +81,7 @@ class GroupConfig:
     window_messages: int = 32_768
     window_bytes: int = 67_108_864
     message_bytes_max: int = 1_048_576
+    total_messages: int = 0
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0

@@ -12,10 +12,10 @@ It is a strict partial order (SRM §3.2). Three encodings stand behind it:
   bids: PSRM §2.4) and ties are broken by sender, so any two messages of a key are ordered. It lies
   within the causal order if ranks do, as clocks and rising bids do.
 
-One source may use all three. A bitmap may name a message that is marked by key, but it says nothing
-of those which that message replaces in turn, and by key nothing is replaced that has no such mark.
-So where encodings meet the relation is not transitive either, and a buffer may hold a message that
-a chain across both would cover. Purging loses by it; no promise does.
+One source may use all three. A bitmap that names a message by key names those which that message
+replaces as well, as far as it reaches: so both together are transitive within k. Beyond k, and
+where a bitmap names a ranked message, a chain across encodings is not expressed, and a buffer may
+hold a message that it would cover. Purging loses by that; no promise does.
 """
 
 from mypy_extensions import mypyc_attr

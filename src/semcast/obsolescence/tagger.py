@@ -1,10 +1,9 @@
 """Taggers: what an application says of a message becomes its annotation.
 
 In goes `replaces` (a key, several keys, predecessors, everything before, a ranked key, or
-nothing); out comes an `Annotation`. By key (`by_key=True`) the key itself is the annotation, and
-nothing has to be remembered of it; otherwise it is turned into a bitmap. Memory is bounded by k
-whatever number of keys goes by: in a bitmap, a key not used for k messages could not be expressed
-anyway. No mark means never obsolete.
+nothing); out comes an `Annotation`. By key (`by_key=True`) the key itself is the annotation;
+otherwise it is turned into a bitmap. Memory is bounded by k whatever number of keys goes by: in a
+bitmap, a key not used for k messages could not be expressed anyway. No mark means never obsolete.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Final, TypeAlias, final
 
 from semcast.errors import LocalProtocolError
 from semcast.ids import SEQ_MAX
-from semcast.obsolescence.bitmap import K_DEFAULT, Closure
+from semcast.obsolescence.bitmap import K_DEFAULT, Closure, distances
 from semcast.obsolescence.key_set import KEYS_MAX, pack_keys, unpack_keys
 
 KEY_BYTES_MAX: Final = 255
@@ -122,8 +121,9 @@ class Tagger:
         self._closure: Final = Closure(k)
         self._function: Final = function
         self.k: Final[int] = self._closure.k
-        # INV-KEYS: _last names exactly the key sets whose last use is among the last k messages,
-        # and _named[s % k] is the one that message s used; so both hold at most k names.
+        # INV-KEYS: _named[s % k] is the key set that message s used, and _last names exactly those
+        # whose last use is among the last k messages; so both hold at most k names. By key _last is
+        # not needed.
         self._last: Final[dict[bytes | frozenset[bytes], int]] = {}
         self._named: Final[list[bytes | frozenset[bytes] | None]] = [None] * max(k, 1)
         # What the last message changed, so that it can be taken back.
@@ -145,7 +145,8 @@ class Tagger:
         elif isinstance(replaces, Keys):
             return self._tag_keys(seq, replaces)
         elif isinstance(replaces, Predecessors):
-            bitmap = self._closure.add(seq, _direct(seq, self.k, replaces))
+            self._closure.check_next(seq)
+            bitmap = self._closure.add(seq, self._with_keys(seq, _direct(seq, self.k, replaces)))
         elif isinstance(replaces, AllButLast):
             bitmap = self._closure.add(seq, _all_but(seq, self.k, replaces.kept))
         else:
@@ -161,7 +162,9 @@ class Tagger:
         By key, the mark says it, and the bitmap is empty.
         """
         if self.by_key:
-            return self._closure.add_none(seq)
+            self._closure.add_none(seq)
+            self._remember(seq, key)
+            return 0
         last = self._last.get(key, 0)
         bitmap = self._closure.add_one(seq, last) if last > 0 else self._closure.add_none(seq)
         self._remember(seq, key, last)
@@ -170,8 +173,7 @@ class Tagger:
     def tag_none(self, seq: int) -> None:
         """The next message replaces nothing, and the caller knows so."""
         self._closure.add_none(seq)
-        if not self.by_key:
-            self._remember(seq, None)
+        self._remember(seq, None)
 
     @property
     def asks(self) -> bool:
@@ -182,10 +184,10 @@ class Tagger:
         """The last message was not sent after all; only one can be taken back."""
         seq = self._closure.seq
         self._closure.take_back()
-        if self.k == 0 or self.by_key:
+        if self.k == 0:
             return
         name = self._named[seq % self.k]
-        if name is not None:
+        if name is not None and not self.by_key:
             if self._last_before > 0:
                 self._last[name] = self._last_before
             else:
@@ -197,7 +199,7 @@ class Tagger:
     @property
     def names_held(self) -> int:
         """How many keys and key sets are remembered; never more than k."""
-        return len(self._last)
+        return len(self._last) or sum(name is not None for name in self._named)
 
     def _tag_ranked(self, seq: int, replaces: Ranked) -> Annotation:
         key = as_key(replaces.key)
@@ -216,6 +218,7 @@ class Tagger:
             return Annotation(self.tag_key(seq, key), key, by_key=self.by_key)
         if self.by_key:
             self._closure.add_none(seq)
+            self._remember(seq, names)
             return Annotation(0, pack_keys(names), several=True, by_key=True)
         # Distances below are shifts, so the number has to be right before they are worked out.
         self._closure.check_next(seq)
@@ -230,10 +233,13 @@ class Tagger:
         return Annotation(bitmap, pack_keys(names), several=True)
 
     def _remember(self, seq: int, name: bytes | frozenset[bytes] | None, last: int = 0) -> None:
-        if self.k == 0 or self.by_key:
+        if self.k == 0:
             return
         place = seq % self.k
         self._named_out = self._named[place]
+        if self.by_key:
+            self._named[place] = name
+            return
         self._forgotten = None
         if name is not None:
             self._last_before = last
@@ -243,6 +249,26 @@ class Tagger:
             del self._last[out]
             self._forgotten = out
         self._named[place] = name
+
+    def _with_keys(self, seq: int, direct: int) -> int:
+        """By key, what a message replaces is not in its bitmap. A later bitmap that names it has to
+        name that too, as far as it reaches, else the relation would not be transitive.
+        """
+        if not self.by_key:
+            return direct
+        reach = min(self.k, seq - 1)
+        for distance in distances(direct):
+            name = self._named[(seq - distance) % self.k]
+            if name is None:
+                continue
+            names = frozenset([name]) if isinstance(name, bytes) else name
+            for older in range(distance + 1, reach + 1):
+                other = self._named[(seq - older) % self.k]
+                if other is not None and (
+                    other in names if isinstance(other, bytes) else other <= names
+                ):
+                    direct |= 1 << (older - 1)
+        return direct
 
 
 def _direct(seq: int, k: int, replaces: Predecessors) -> int:

@@ -27,6 +27,7 @@ class MemberConfig:
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    purge_policy: str = "eager"
     replacement: str = "key"
     k: int = 64
     f: int = 1
@@ -36,6 +37,7 @@ class MemberConfig:
     delivery_bytes: int = 67_108_864
     window_messages: int = 1_024
     window_bytes: int = 67_108_864
+    total_messages: int = 0
     gossip_period_ns: int = 30_000_000
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -55,6 +57,11 @@ class MemberConfig:
     def __post_init__(self) -> None:
         check(self, Place.MEMBER)
         self._check_tree()
+        if self.order == "key" and self.purging and self.purge_policy != "eager":
+            raise ConfigError(
+                f"purge_policy {self.purge_policy!r} with order 'key', in which a message takes "
+                "the place of the one that it replaces; leave out purge_policy, or choose 'fifo'"
+            )
         for name, held in (("window", self.window_bytes), ("delivery", self.delivery_bytes)):
             if held < self.limits.message_bytes_max + 255:
                 raise ConfigError(
@@ -109,9 +116,9 @@ class MemberConfig:
             in_place=self.purging and self.order == "key",
         )
 
-    def early_config(self) -> BufferConfig:
+    def early_config(self, members: int) -> BufferConfig:
         """Messages of one source that wait for room or for an earlier one."""
-        return BufferConfig(self.window_messages, self.window_bytes, self._purging())
+        return BufferConfig(self.window(members), self.window_bytes, self._purging())
 
     def retained_config(self, members: int) -> BufferConfig:
         """Messages that others may ask for: the same bounds for every source.
@@ -120,14 +127,31 @@ class MemberConfig:
         other for ever. So there is room for all, also for the former life of every member.
         """
         sources = LIVES_MAX * members if self.group_reliable else 1
+        window = self.window(members)
         return BufferConfig(
-            self.window_messages * sources,
+            window * sources,
             self.window_bytes * sources,
             self._purging(),
             Overflow.REFUSE,
-            source_messages_max=self.window_messages,
+            source_messages_max=window,
             source_bytes_max=self.window_bytes,
         )
 
+    def window(self, members: int) -> int:
+        """How many messages of one source are kept for others, and may wait for earlier ones.
+
+        With a total, all sources together get half of it, in both places: whatever an application
+        has taken leaves room for everybody, so that members never wait for each other's room.
+        """
+        if self.total_messages == 0:
+            return self.window_messages
+        share = self.total_messages // (4 * LIVES_MAX * members)
+        if share == 0:
+            raise ConfigError(
+                f"total_messages is {self.total_messages}, too few for {members} members; "
+                f"{4 * LIVES_MAX * members} is the least, 0 is no such bound"
+            )
+        return min(self.window_messages, share)
+
     def _purging(self) -> Purging:
-        return Purging.EAGER if self.purging else Purging.OFF
+        return Purging(self.purge_policy) if self.purging else Purging.OFF

@@ -35,6 +35,7 @@ from semcast.protocol.part import Part
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.covers import CoverLog
 from semcast.protocol.queue.guard import SafeUpTo
+from semcast.protocol.queue.purged import observe_arrival
 from semcast.protocol.stability import make_detection
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
@@ -155,9 +156,10 @@ class Member(Machine):
     def can_multicast(self, payload_bytes: i64 = 0) -> bool:
         if self._departure is not None:
             return True
-        return self._retained.room_for(self.me, payload_bytes + _KEY_BYTES) and (
-            not self.config.deliver_own or self._room_for_own(payload_bytes)
-        )
+        room = self._retained.room_for(self.me, payload_bytes + _KEY_BYTES)
+        if self._retained.recorded:
+            self._answers.note_purges(self._retained, self._observer)
+        return room and self._intake.room.lacking(payload_bytes + _KEY_BYTES) is None
 
     @property
     def blocked(self) -> bool:
@@ -177,25 +179,21 @@ class Member(Machine):
         if self._departure is not None:
             raise GroupClosedError("this member is leaving; join again to send more")
         try:
-            if self.config.deliver_own and not self._room_for_own(len(payload)):
-                waiting = self._intake.inbounds[self.me].waiting
-                raise WindowFullError(
-                    f"{waiting} own messages wait for this member's application to take them; "
-                    "take them, or set deliver_own to false",
-                    waiting,
-                    self.config.window_messages,
-                )
+            lacking = self._intake.room.lacking(len(payload) + _KEY_BYTES)
+            if lacking is not None:
+                raise lacking
             message = self._sender.multicast(payload, replaces, now_ns)
         except WindowFullError:
             self._no_room(now_ns)
             raise
         if self._blocked:
             self._has_room(message, now_ns)
-        if self._observer is not None:
-            self._observer.message("multicast", message, "", None)
+        if self._observer is not None or self._retained.recorded:
+            purged = self._retained.drain_purged()
+            self._answers.note_purged(purged)
+            if self._observer is not None:
+                observe_arrival(self._observer, "multicast", message, purged)
         self._detection.count_bytes(len(message.body))
-        if self._retained.recorded:
-            self._answers.note_purges(self._retained, self._observer)
         if self.config.deliver_own:
             self._intake.on_messages([message], now_ns)
         return message
@@ -389,9 +387,6 @@ class Member(Machine):
             "retransmitted": int(self._figures.retransmitted),
             "blocked_times": int(self._figures.blocked_times),
         } | self._detection.figures()
-
-    def _room_for_own(self, payload_bytes: i64) -> bool:
-        return self._intake.room_for_own(payload_bytes + _KEY_BYTES)
 
 
 def _check(config: MemberConfig, me: Source, view: View) -> None:

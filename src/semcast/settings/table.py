@@ -83,6 +83,10 @@ SETTINGS: Final = (
             "do, and the unmarked ones; a new value takes the turn of the one it replaces."),
     Setting("purging", True, _PROTOCOL, (),
             "Messages that were replaced are dropped; off: plain reliable multicast."),
+    Setting("purge_policy", "eager", _PROTOCOL, ("eager", "lazy", "watermark"),
+            "When replaced messages are dropped. `'eager'`: at once; `'lazy'`: when a buffer is "
+            "full; `'watermark'`: when it is three quarters full, until it is half full. Order "
+            "`'key'` needs `'eager'`."),
     Setting("replacement", "key", _PROTOCOL, ("key", "bitmap"),
             "`'key'`: a message with a key replaces all earlier ones of that key and sender; "
             "`'bitmap'`: those up to k messages back, as in the papers."),
@@ -103,6 +107,10 @@ SETTINGS: Final = (
             "How many messages of each sender are kept until everybody has them.", preset=1024),
     Setting("window_bytes", 64 << 20, _PROTOCOL, (1, 1 << 40), "The same in bytes."),
     Setting("message_bytes_max", 1 << 20, _GROUP, (1, MESSAGE_BYTES_LIMIT), "The largest payload."),
+    Setting("total_messages", 0, _PROTOCOL, (0, 1 << 30),
+            "How many messages a member may hold in all, for its application and for others, "
+            "beside the bounds above (SRM §5.3); 0: no such bound. Half of it is for others, in "
+            "equal shares of all senders."),
     # What may be forgotten: docs/design/stability.md.
     Setting("gossip_period_ms", 30.0, _PROTOCOL, _NS_TO_HOUR,
             "How often members tell each other what they have (SRM §6.1)."),

@@ -8,9 +8,9 @@ run or judged.
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from semcast.protocol.config import SHAPED_PROTOCOLS
+from semcast.protocol.config import LIVES_MAX, SHAPED_PROTOCOLS
 from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.bursts import with_burst
 from semcast.sim.comebacks import with_comebacks
@@ -51,7 +51,21 @@ def case(seed: int, stability: str | None = None) -> ProtocolScenario:
     scenario = _with_keys(scenario, random.Random(f"explore/{seed}/keys"))
     scenario = with_burst(scenario, random.Random(f"explore/{seed}/bursts"))
     scenario = with_comebacks(scenario, random.Random(f"explore/{seed}/restarts"))
+    scenario = _with_buffers(scenario, random.Random(f"explore/{seed}/buffers"))
     return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
+
+
+def _with_buffers(scenario: ProtocolScenario, stream: random.Random) -> ProtocolScenario:
+    """How messages replace each other, when they are purged, and whether all are bounded."""
+    changes: dict[str, Any] = {}
+    if stream.random() < 0.5:
+        changes["replacement"] = "bitmap"
+    if stream.random() < 0.3 and scenario.protocol.order != "key":
+        changes["purge_policy"] = stream.choice(("lazy", "watermark"))
+    if stream.random() < 0.15:
+        least = 4 * LIVES_MAX * scenario.members
+        changes["total_messages"] = least * stream.choice((1, 2, 8))
+    return replace(scenario, protocol=replace(scenario.protocol, **changes))
 
 
 class _Draw:

@@ -44,6 +44,7 @@ class Protocol(Settings):
     reliability: str = "group"
     order: str = "fifo"
     purging: bool = True
+    purge_policy: str = "eager"
     replacement: str = "key"
     k: int = 64
     f: int = 1
@@ -52,6 +53,7 @@ class Protocol(Settings):
     delivery_bytes: int = 67_108_864
     window_messages: int = 1_024
     window_bytes: int = 67_108_864
+    total_messages: int = 0
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0

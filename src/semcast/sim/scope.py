@@ -43,7 +43,9 @@ class Scope:
 
     @property
     def name(self) -> str:
-        """What each message replaces, for people: `-, -, 1` or `a2, a1, -` (key and rank)."""
+        """What each message replaces, for people: `-, -, 1`, or `a, -, a` (by key), or `a2, a1, -`
+        (key and rank).
+        """
         return ", ".join(map(_told, self.relation))
 
     def config(self) -> MemberConfig:
@@ -70,14 +72,15 @@ class Scope:
 def relations(messages: int) -> list[tuple[Replaces, ...]]:
     """Every way in which messages of one sender can replace each other, by any annotation.
 
-    A message names some earlier ones, or it has a key and a rank. Then it replaces those of its key
-    with lower ranks, which may come later too. A key that nothing else has changes nothing, and
-    names that follow from others are not counted again.
+    A message names some earlier ones, or it has a key, or a key and a rank. By key it replaces the
+    earlier ones of its key; by rank those of its key with lower ranks, which may come later too. A
+    key that nothing else has changes nothing, and names that follow from others are not counted
+    again.
     """
     found: dict[tuple[Replaces, ...], None] = {}
-    for ranks in _ranks(list(range(messages))):
+    for keyed in _keyed(list(range(messages))):
         subsets = [
-            [()] if at in ranks else _subsets(list(range(1, at + 1))) for at in range(messages)
+            [()] if at in keyed else _subsets(list(range(1, at + 1))) for at in range(messages)
         ]
         for named in product(*subsets):
             closed: list[set[int]] = []
@@ -85,7 +88,7 @@ def relations(messages: int) -> list[tuple[Replaces, ...]]:
                 closed.append(set(names).union(*(closed[seq - 1] for seq in names)))
             found[
                 tuple(
-                    ranks.get(at)
+                    keyed.get(at)
                     or (Predecessors(tuple(sorted(closed[at]))) if closed[at] else None)
                     for at in range(messages)
                 )
@@ -93,21 +96,24 @@ def relations(messages: int) -> list[tuple[Replaces, ...]]:
     return list(found)
 
 
-def _ranks(left: list[int]) -> Iterator[dict[int, Ranked]]:
+def _keyed(left: list[int]) -> Iterator[dict[int, str | Ranked]]:
     """Every choice of keys and ranks among these messages; a key has two messages or more."""
     if not left:
         yield {}
         return
     first, *others = left
-    for ranks in _ranks(others):
-        yield ranks
+    yield from _keyed(others)
     for more in range(1, len(others) + 1):
         for chosen in combinations(others, more):
             rest = [at for at in others if at not in chosen]
-            for order in permutations((first, *chosen)):
-                mine = {at: Ranked("abcdef"[first], rank) for rank, at in enumerate(order)}
-                for ranks in _ranks(rest):
-                    yield mine | ranks
+            key = "abcdef"[first]
+            ways: list[dict[int, str | Ranked]] = [dict.fromkeys((first, *chosen), key)]
+            ways += [
+                {at: Ranked(key, rank) for rank, at in enumerate(order)}
+                for order in permutations((first, *chosen))
+            ]
+            for mine, of_others in product(ways, list(_keyed(rest))):
+                yield mine | of_others
 
 
 def _subsets(values: list[int]) -> list[tuple[int, ...]]:

@@ -14,6 +14,7 @@ from semcast.ids import Source
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.queue.purged import observe_arrival
 from semcast.protocol.queue.verdict import Verdict
 from semcast.wire.message import Message
 
@@ -37,14 +38,9 @@ class Order(ABC):
         first = at
         while at < end and waiting.insert(messages[at]) is not _FULL:
             if self._observer is not None:
-                self._tell(messages[at], self._observer)
+                observe_arrival(self._observer, "receive", messages[at], waiting.drain_purged())
             at += 1
         return at - first
-
-    def _tell(self, message: Message, observer: Observer) -> None:
-        observer.message("receive", message, "", None)
-        for purged in self.waiting.drain_purged():
-            observer.message("purge", purged.message, purged.place, purged.cover)
 
     @abstractmethod
     def begin(self, source: Source, next_seq: i64) -> None:

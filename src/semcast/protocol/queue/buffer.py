@@ -224,13 +224,26 @@ class PurgingBuffer:
         return 0 if lane is None else lane.index.count
 
     def room_for(self, source: Source, size_bytes: i64) -> bool:
-        """Whether a message of this size would be stored without purging anything."""
-        return self._room.fits(self._slots.find(source) or _NO_LANE, size_bytes)
+        """Whether a message of this size would be stored without purging anything, but for what is
+        marked and so goes if need be.
+        """
+        lane = self._slots.find(source) or _NO_LANE
+        if not self._room.fits(lane, size_bytes) and self._purger.marks:
+            self._purger.purge_marked(0)
+        return self._room.fits(lane, size_bytes)
 
     def room_for_run(self, messages: list[Message], at: i64, end: i64) -> i64:
-        """How many of these, all of one source, would be stored without purging anything."""
+        """The same for several, all of one source: how many would be stored."""
         lane = self._slots.find(messages[at].source) or _NO_LANE
-        return self._room.fit(lane, messages, at, end)
+        count = self._room.fit(lane, messages, at, end)
+        if count < end - at and self._purger.marks:
+            self._purger.purge_marked(0)
+            count = self._room.fit(lane, messages, at, end)
+        return count
+
+    def narrow(self, messages_max: i64) -> None:
+        """From now on there is room for so many messages, and never for more than configured."""
+        self._room.narrow(messages_max)
 
     @property
     def sources(self) -> int:

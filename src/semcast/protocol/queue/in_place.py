@@ -131,6 +131,41 @@ class Places:
             self._others += 1
         return slot
 
+    def older_value(self, cover: Message) -> i64:
+        """The slot of a value that the expected one, which is by key, replaces; 0 if none waits."""
+        return self._replaced(self._values.expected_first(), cover)
+
+    def replaced_by(self, cover: Message) -> list[int]:
+        """The slots of all values that a message by key replaces."""
+        found = []
+        for key in cover.keys:
+            slot = self._replaced(self._values.first_of(cover.source, key), cover)
+            while slot != 0:
+                found.append(int(slot))
+                slot = self._replaced(self._slots.links[2 * slot], cover)
+        return found
+
+    def _replaced(self, slot: i64, cover: Message) -> i64:
+        """The first value from this slot on, among those of its key, that `cover` replaces."""
+        while slot != 0:
+            value = self._slots.at(slot)
+            if value.seq >= cover.seq:
+                return 0
+            if value.by_key:
+                break
+            slot = self._slots.links[2 * slot]
+        return slot
+
+    def cover_of(self, message: Message) -> Message | None:
+        """The first later value that replaces a value by key, which is not held."""
+        slot = self._values.first_of(message.source, message.key)
+        while slot != 0:
+            later = self._slots.at(slot)
+            if later.by_key and later.seq > message.seq:
+                return later
+            slot = self._slots.links[2 * slot]
+        return None
+
     def has_left(self, message: Message) -> None:
         """A message about several keys has left, whatever becomes of its slot."""
         self._ties.leave(message)

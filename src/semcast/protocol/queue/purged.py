@@ -4,6 +4,7 @@ import enum
 from typing import Final, final
 
 from semcast._native import i64
+from semcast.protocol.observer import Observer
 from semcast.protocol.queue.covers import CoverLog
 from semcast.wire.message import Message
 
@@ -37,6 +38,21 @@ class Purged:
     def __repr__(self) -> str:
         by = "" if self.cover is None else f" by {self.cover!r}"
         return f"<Purged {self.reason} from {self.place}: {self.message!r}{by}>"
+
+
+def observe_arrival(observer: Observer, event: str, message: Message, purged: list[Purged]) -> None:
+    """Report that a message came, and what was purged then.
+
+    What it replaced, or that it was obsolete itself, comes after it. What only made room for it,
+    being obsolete for long, comes before: so no buffer ever seems to hold more than it may.
+    """
+    for one in purged:
+        if one.cover is not message and one.message is not message:
+            observer.message("purge", one.message, one.place, one.cover)
+    observer.message(event, message, "", None)
+    for one in purged:
+        if one.cover is message or one.message is message:
+            observer.message("purge", one.message, one.place, one.cover)
 
 
 @final

@@ -75,7 +75,7 @@ class Purger:
         """A message with a rank, or one that replaces by key, is in this slot."""
         if message.ranked:
             self._keys.setdefault(message.key, {})[slot] = message
-        elif not self._off:
+        elif not self._off and (message.several or not self._in_place):
             self._chains.enter(lane, message, slot)
             if allowed:
                 self._hit_stored(lane, message, slot)
@@ -112,8 +112,7 @@ class Purger:
     def hit(self, lane: Lane, cover: Message) -> None:
         """Purge or mark every held message that `cover` replaces."""
         if cover.by_key:
-            for slot in self._chains.replaced_by(lane, cover):
-                self._obsolete(slot, cover)
+            self._hit_by_key(lane, cover)
             return
         if cover.ranked:
             self._hit_ranked(cover)
@@ -141,11 +140,26 @@ class Purger:
                     self._obsolete(slot, cover)
             nearest -= _WORD_BITS
 
+    def _hit_by_key(self, lane: Lane, cover: Message) -> None:
+        if self._in_place and not cover.several:
+            slot = self._places.older_value(cover)
+            while slot != 0:
+                self._obsolete(slot, cover)
+                slot = self._places.older_value(cover)
+            return
+        for slot in self._replaced_by(lane, cover):
+            self._obsolete(slot, cover)
+
+    def _replaced_by(self, lane: Lane, cover: Message) -> list[int]:
+        """The slots of all that a message by key replaces."""
+        found = self._chains.replaced_by(lane, cover)
+        return found + self._places.replaced_by(cover) if self._in_place else found
+
     def _hit_stored(self, lane: Lane, cover: Message, slot: i64) -> None:
         """The same for a message that replaces by key and is stored in this slot already."""
         if cover.several:
             self.hit(lane, cover)
-        else:
+        elif not self._in_place:
             self._hit_older(self._chains.older(slot), cover)
 
     def _hit_older(self, slot: i64, cover: Message) -> None:
@@ -168,7 +182,7 @@ class Purger:
             rivals = self._keys.get(cover.key)
             return [] if rivals is None else [r for r in rivals.values() if outranks(cover, r)]
         if cover.by_key:
-            return [self._slots.at(slot) for slot in self._chains.replaced_by(lane, cover)]
+            return [self._slots.at(slot) for slot in self._replaced_by(lane, cover)]
         found = []
         bits = cover.bitmap
         while bits != 0:
@@ -206,6 +220,11 @@ class Purger:
 
     # -- marks ---------------------------------------------------------------------------------
 
+    @property
+    def marks(self) -> bool:
+        """Whether anything is marked."""
+        return len(self._marked) > 0
+
     def _is_marked(self, message: Message) -> bool:
         return bool(self._marked) and (message.source, int(message.seq)) in self._marked
 
@@ -239,6 +258,8 @@ class Purger:
                     return rival
         elif message.by_key:
             cover = self._chains.cover_of(lane, message)
+            if self._in_place and cover is None:
+                cover = self._places.cover_of(message)
             # INV-GUARD: if the first is not allowed, no later one is.
             if cover is not None and self.allows(cover):
                 return cover

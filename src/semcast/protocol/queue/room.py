@@ -40,7 +40,8 @@ class Room:
         self._purger: Final = purger
         self._random: Final = random
         self._log: Final = log
-        self._messages_max: Final[i64] = config.messages_max
+        self._limit: Final[i64] = config.messages_max
+        self._messages_max: i64 = config.messages_max
         self._bytes_max: Final[i64] = config.bytes_max
         per_source = config.source_messages_max
         self._source_max: Final[i64] = config.messages_max if per_source is None else per_source
@@ -51,6 +52,10 @@ class Room:
         self._eager: Final = config.purging is Purging.EAGER
         self._watermark: Final = config.purging is Purging.WATERMARK
         self._overflow: Final = config.overflow
+
+    def narrow(self, messages_max: i64) -> None:
+        """From now on there is room for so many messages, and never for more than the bound."""
+        self._messages_max = min(self._limit, messages_max)
 
     def fits(self, lane: Lane, size: i64) -> bool:
         """Whether there is room for a message of this size."""

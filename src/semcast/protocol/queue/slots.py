@@ -35,9 +35,10 @@ class Lane:
         self.widest = 0
         # Whether any message ever had to wait until the guard allowed it as a cover.
         self.guarded = False
-        # Of messages that replace by key: the newest slot of each key, and those about several keys
-        # by slot, under each of their keys. See `key_chains`.
-        self.keys: Final[dict[bytes, int]] = {}
+        # Of messages that replace by key: how many keys there are, the cells in which the newest
+        # slot of each is, and messages about several keys by slot, under each. See `key_chains`.
+        self.chains: i64 = 0
+        self.cells = vec[i64]()
         self.sets: Final[dict[bytes, dict[int, Message]]] = {}
         # In place: what of this source the application will not get, and no message has told yet;
         # in order, each once.

@@ -128,6 +128,10 @@ class Values:
             self._begin_to_wait(number)
             self._note_change(number)
 
+    def expected_first(self) -> i64:
+        """The slot of the oldest value of the key of which another is about to come, or 0."""
+        return self._first[self._expected]
+
     def first_of(self, source: Source, key: bytes) -> i64:
         """The slot of the oldest value of a key; 0 if none waits."""
         numbers = self._numbers.get(source)

@@ -13,6 +13,7 @@ from semcast.ids import Source
 from semcast.protocol.observer import Observer
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.covers import CoverLog
+from semcast.protocol.queue.purged import Purged
 from semcast.wire.message import Message
 
 
@@ -41,13 +42,18 @@ class Answers:
 
     def note_purges(self, retained: PurgingBuffer, observer: Observer | None) -> None:
         """Messages that were kept for others have been purged."""
-        for purged in retained.drain_purged():
-            cover = purged.cover
+        purged = retained.drain_purged()
+        self.note_purged(purged)
+        if observer is not None:
+            for one in purged:
+                observer.message("purge", one.message, one.place, one.cover)
+
+    def note_purged(self, purged: list[Purged]) -> None:
+        """The same, for what was drained already."""
+        for one in purged:
+            cover = one.cover
             assert cover is not None, "only covered messages leave"
-            message = purged.message
-            self.note_cover(message.source, message.seq, cover.source, cover.seq)
-            if observer is not None:
-                observer.message("purge", message, purged.place, cover)
+            self.note_cover(one.message.source, one.message.seq, cover.source, cover.seq)
 
     def note_early_purges(self, purged: list[tuple[Message, Message]]) -> None:
         """Messages were purged that waited for earlier ones of their source, each for a cover."""

@@ -30,6 +30,7 @@ class Inbound:
         self,
         source: Source,
         config: MemberConfig,
+        members: int,
         guard: CoverGuard | None,
         keep: bool,
         own: bool = False,
@@ -54,7 +55,9 @@ class Inbound:
         # About how many messages a datagram of this source holds.
         self.run: i64 = 1
         self.transit: Final = Transit()
-        self._early: Final = PurgingBuffer(config.early_config(), "delivery", guard, record=True)
+        self._early: Final = PurgingBuffer(
+            config.early_config(members), "delivery", guard, record=True
+        )
         # INV-COVERED: messages at or after `next` that are covered, and by what; the nearest ones.
         self._covered: Final[dict[int, tuple[Source, int]]] = {}
         self._covered_max: Final = 4 * config.window_messages
@@ -70,11 +73,10 @@ class Inbound:
 
     def room_for(self, size_bytes: i64) -> bool:
         """Whether one more message of this size could wait here."""
-        early = self._early
-        return (
-            early.held < early.config.messages_max
-            and early.held_bytes + size_bytes <= early.config.bytes_max
-        )
+        room = self._early.room_for(self.source, size_bytes)
+        if self._early.recorded:
+            self._note_purged()
+        return room
 
     def heard_of(self, seq: i64) -> None:
         """Message `seq` exists."""

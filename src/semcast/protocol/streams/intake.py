@@ -28,6 +28,7 @@ from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.endings import Endings
 from semcast.protocol.streams.inbound import Inbound, link_lives
+from semcast.protocol.streams.own_room import OwnRoom
 from semcast.protocol.streams.repair import Repair, Want
 from semcast.wire.families.repair import COVERED, FRAGMENT, Covered, Fragment
 from semcast.wire.fragment import Reassembler
@@ -75,13 +76,14 @@ class Intake(Part):
         self._observer: Final = observer
         self._fragments: Final = Reassembler(config.limits)
         self.inbounds: Final[dict[Source, Inbound]] = {}
+        self.room: Final = OwnRoom(config, me, order.waiting, retained, self.inbounds)
         # INV-STALLED: all streams of which more is known than was handed on, for lack of room or
         # because something is missing; and perhaps some that have gone on since.
         self._stalled: Final[dict[Source, Inbound]] = {}
         self.repairs: Final[dict[Source, Repair]] = {}
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
-            self.inbounds[me] = Inbound(me, config, None, keep=False, own=True)
+            self.inbounds[me] = Inbound(me, config, len(view.members), None, keep=False, own=True)
 
     def kinds(self) -> tuple[int, ...]:
         return (FRAGMENT, COVERED)
@@ -226,8 +228,12 @@ class Intake(Part):
         """Let messages of one source, in a row, wait for the application and, in S-RM, keep them
         for others; both or neither. Says how many, from the first on.
         """
+        if self.room.narrow(keep):
+            end = min(end, at + 1)
         if keep:
             end = at + self._retained.room_for_run(messages, at, end)
+            if self._retained.recorded:
+                self._answers.note_purges(self._retained, self._observer)
         count = self._order.admit(messages, at, end)
         if keep:
             end = at + count
@@ -291,10 +297,6 @@ class Intake(Part):
         if message is not None:
             self._has_room(now_ns)
         return message
-
-    def room_for_own(self, size_bytes: i64) -> bool:
-        """Whether one more of this member's own messages could wait for its application."""
-        return self.inbounds[self._me].room_for(size_bytes)
 
     def _has_room(self, now_ns: i64) -> None:
         """There is room again for whoever waits for it."""
@@ -381,7 +383,8 @@ class Intake(Part):
         if source == self._me or not self._detection.follows(source):
             return None
         source = self._sources.intern(source)
-        inbound = Inbound(source, self._config, self._guard, self._config.group_reliable)
+        members, keep = len(self.view.members), self._config.group_reliable
+        inbound = Inbound(source, self._config, members, self._guard, keep)
         link_lives(self.inbounds, inbound)
         self.inbounds[source] = inbound
         return inbound
