@@ -87,8 +87,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "Inbound(source, self._config, self._guard, ",
-                "Inbound(source, self._config, None, ",
+                "Inbound(source, self._config, members, self._guard, keep)",
+                "Inbound(source, self._config, members, None, keep)",
             ),
         ),
         first=70,
@@ -101,6 +101,77 @@ MUTANTS: Final = (
                 "protocol/queue/purger.py",
                 "        bits = cover.bitmap\n        nearest = cover.seq - 1\n",
                 "        bits = cover.bitmap | 1\n        nearest = cover.seq - 1\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "by key: keys of one length are the same",
+        "explore",
+        (
+            Patch(
+                "protocol/queue/key_chains.py",
+                "            if self._hashes[slot] == hashed:\n",
+                "            if True:\n",
+            ),
+            Patch(
+                "protocol/queue/key_chains.py",
+                "    at: i64 = 0\n    while at + 8 <= size:\n",
+                "    at = size\n    while at + 8 <= size:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "by key: several keys replace whatever shares one with them",
+        "explore",
+        (
+            Patch(
+                "protocol/queue/key_chains.py",
+                " and wide.issuperset(its_names):\n",
+                " and wide:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "by key: a message that comes late replaces newer ones of its key",
+        "explore",
+        (
+            Patch(
+                "protocol/queue/key_chains.py",
+                "        while older != 0 and self._slots.at(older).seq > message.seq:\n",
+                "        while older != 0 and self._slots.at(older).seq > message.seq + 1000:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "by key: a message that has left is still found by its key",
+        "explore",
+        (
+            Patch(
+                "protocol/queue/key_chains.py",
+                "        if older != 0:\n            lane.cells[cell] = older\n        else:\n",
+                "        if older != 0:\n            lane.cells[cell] = older\n        elif older:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "lazily purged: what is marked covers others as well",
+        "explore",
+        (
+            Patch(
+                "protocol/queue/purger.py",
+                "            elif victim.by_key:\n                self._chains.leave(",
+                "            elif victim.by_key and not cover:\n                self._chains.leave(",
+            ),
+        ),
+    ),
+    Mutant(
+        "a bound on all messages: what is kept for others does not count",
+        "explore",
+        (
+            Patch(
+                "protocol/streams/own_room.py",
+                "        kept = self._retained.held\n",
+                "        kept = self._retained.held - self._retained.held\n",
             ),
         ),
     ),
@@ -289,8 +360,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/queue/values.py",
-                "        slot = self._first[self._freshest()]\n",
-                "        slot = self._last[self._freshest()]\n",
+                "            return self._first[self._older[_CHANGED]]\n",
+                "            return self._last[self._older[_CHANGED]]\n",
             ),
         ),
         first=82,
