@@ -111,7 +111,8 @@ def slow_reader_ns(
     """
     source = Source(1, 1)
     buffer = PurgingBuffer(BufferConfig(messages_max=max(1_024, of), in_place=in_place))
-    tagger = Tagger(by_key=by_key)
+    # A bitmap long enough for all but one in ten thousand, else the buffer fills up and refuses.
+    tagger = Tagger(512, by_key=by_key)
     batch = [
         Message(source, seq, key, len(key), tagger.tag_key(seq, key), by_key=by_key)
         for seq, key in enumerate(keys(messages + of, of), 1)

@@ -119,6 +119,7 @@ MUTANTS: Final = (
                 "    at = size\n    while at + 8 <= size:\n",
             ),
         ),
+        first=18,
     ),
     Mutant(
         "by key: several keys replace whatever shares one with them",
@@ -130,17 +131,7 @@ MUTANTS: Final = (
                 " and wide:\n",
             ),
         ),
-    ),
-    Mutant(
-        "by key: a message that comes late replaces newer ones of its key",
-        "explore",
-        (
-            Patch(
-                "protocol/queue/key_chains.py",
-                "        while older != 0 and self._slots.at(older).seq > message.seq:\n",
-                "        while older != 0 and self._slots.at(older).seq > message.seq + 1000:\n",
-            ),
-        ),
+        first=39,
     ),
     Mutant(
         "by key: a message that has left is still found by its key",
@@ -152,17 +143,7 @@ MUTANTS: Final = (
                 "        if older != 0:\n            lane.cells[cell] = older\n        elif older:\n",
             ),
         ),
-    ),
-    Mutant(
-        "lazily purged: what is marked covers others as well",
-        "explore",
-        (
-            Patch(
-                "protocol/queue/purger.py",
-                "            elif victim.by_key:\n                self._chains.leave(",
-                "            elif victim.by_key and not cover:\n                self._chains.leave(",
-            ),
-        ),
+        first=5,
     ),
     Mutant(
         "a bound on all messages: what is kept for others does not count",
