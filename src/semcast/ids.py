@@ -16,7 +16,7 @@ NEVER: Final = SEQ_MAX
 EVERYBODY: Final = -1
 
 
-class RandomStream(Protocol):
+class Randomness(Protocol):
     """What the core needs of a seeded stream; `random.Random` is one."""
 
     def randrange(self, stop: int, /) -> int: ...

@@ -339,8 +339,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds/tracker.py",
-                "        if told.epoch != self.roll.epoch:\n            self.strange = True\n",
-                "        if told.epoch < 0:\n            self.strange = True\n",
+                "        if message.epoch != self.roll.epoch:\n            self.strange = True\n",
+                "        if message.epoch < 0:\n            self.strange = True\n",
             ),
         ),
         first=616,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from semcast.errors import InputError
 from semcast.sim import scenario as scenarios
+from semcast.sim.ranges import hints_of
 from semcast.sim.scenario import (
     MODELS,
     Crash,
@@ -24,8 +25,7 @@ from semcast.sim.scenario import (
     load,
     parse,
 )
-from semcast.sim.settings import hints_of
-from semcast.sim.stability.settings import StabilityScenario
+from semcast.sim.stability.round_scenario import StabilityScenario
 from semcast.sim.traffic import Game, Replay
 
 ROOT = Path(__file__).parents[2]

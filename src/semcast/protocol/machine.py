@@ -14,7 +14,7 @@ from typing import TypeAlias
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import WindowFullError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
@@ -169,5 +169,5 @@ class Machine(ABC):
 # A configuration, who it is, the first view, randomness, who is told what happens, and whether it
 # came back to a group that runs, without memory.
 MachineMaker: TypeAlias = Callable[
-    [MemberConfig, Source, View, RandomStream, Observer | None, bool], Machine
+    [MemberConfig, Source, View, Randomness, Observer | None, bool], Machine
 ]

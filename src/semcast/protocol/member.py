@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import ConfigError, GroupClosedError, WindowFullError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces, Tagger
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
@@ -61,7 +61,7 @@ class Member(Machine):
         config: MemberConfig,
         me: Source,
         view: View,
-        random: RandomStream,
+        random: Randomness,
         observer: Observer | None = None,
         joining: bool = False,
     ) -> None:
@@ -298,7 +298,7 @@ class Member(Machine):
                 self._follow_views(now_ns)
             elif isinstance(frame, Lives):
                 # Whoever says in which life it is waits for votes.
-                self._detection.tell_soon(now_ns)
+                self._detection.vote_soon(now_ns)
 
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
         if self._sender.unsent:

@@ -26,7 +26,7 @@ class Part(ABC):
         """From now on this view counts."""
 
     @abstractmethod
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         """A control frame of one of this part's kinds has come; if it speaks of a view, of ours."""
 
     def on_timer(self, now_ns: i64) -> None:  # noqa: B027

@@ -59,7 +59,7 @@ _ROUNDS_MAX: Final = 40
 # Each takes about 1 KB, with all that belongs to it.
 STATES_MAX: Final = 2_000_000
 # Progress is told once in so many states.
-_TELL_STATES: Final = 1000
+_PROGRESS_STATES: Final = 1000
 _VERBS: Final = {TICK: "timer", TAKE: "takes all", MULTICAST: "multicasts", REMOVE: "removes"}
 
 # By member its state; then, by pair of members, the number of the queue of datagrams on their way;
@@ -103,10 +103,10 @@ def exhaust(
     scope: Scope,
     seconds: float | None = None,
     states_max: int = STATES_MAX,
-    tell: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Explore all of a scope, or as much as time and memory allow; `tell` hears of the states."""
-    return _Search(scope, seconds, states_max, tell).run()
+    return _Search(scope, seconds, states_max, progress).run()
 
 
 @final
@@ -116,7 +116,7 @@ class _Search:
         scope: Scope,
         seconds: float | None,
         states_max: int,
-        tell: Callable[[int], None] | None,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self.scope: Final = scope
         self.count: Final = scope.processes
@@ -140,7 +140,7 @@ class _Search:
         ]
         self.deadline_s: Final = None if seconds is None else time.monotonic() + seconds
         self.states_max: Final = states_max
-        self.tell: Final = tell
+        self.progress: Final = progress
         # The run that is being explored.
         self.path: Final[Path] = []
         # By state: how many interleavings lead on from it; 0 while it is being explored.
@@ -157,7 +157,7 @@ class _Search:
             outcome.complete = True
         except _BrokenError as broken:
             outcome.violations = broken.violations
-            outcome.transcript = self.told(broken.path)
+            outcome.transcript = self.transcript_of(broken.path)
         except _CutShortError:
             pass
         except Exception as error:
@@ -165,7 +165,7 @@ class _Search:
             place = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
             outcome.violations = [Violation("Exception", text, "", (), len(self.path))]
-            outcome.transcript = self.told(self.path)
+            outcome.transcript = self.transcript_of(self.path)
         outcome.states = len(self.onward)
         return outcome
 
@@ -208,8 +208,8 @@ class _Search:
         if late or len(self.onward) == self.states_max:
             raise _CutShortError
         self.onward[state] = 0
-        if self.tell is not None and len(self.onward) % _TELL_STATES == 0:
-            self.tell(len(self.onward))
+        if self.progress is not None and len(self.onward) % _PROGRESS_STATES == 0:
+            self.progress(len(self.onward))
         moves = self.moves(state)
         if state[-1] == self.scope.ticks:
             for dead in range(NOBODY, self.count):
@@ -352,7 +352,7 @@ class _Search:
                 journal.record(at, event.node, event.event, *event[4:])
         return journal
 
-    def told(self, path: Path) -> list[str]:
+    def transcript_of(self, path: Path) -> list[str]:
         """A run for people."""
         lines = []
         for at, (actor, action, step) in enumerate(path):

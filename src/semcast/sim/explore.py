@@ -93,7 +93,7 @@ def explore(
     seconds: float,
     seed: int,
     workers: int = 1,
-    tell: Callable[[Explored], None] | None = None,
+    progress: Callable[[Explored], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     stability: str | None = None,
 ) -> Explored:
@@ -113,8 +113,8 @@ def explore(
             done.virtual_s + verdict.virtual_s,
             failure,
         )
-        if tell is not None:
-            tell(done)
+        if progress is not None:
+            progress(done)
         if failure is not None or clock() >= until_s:
             break
     return done

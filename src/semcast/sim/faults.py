@@ -16,7 +16,7 @@ from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError
-from semcast.ids import NEVER, RandomStream
+from semcast.ids import NEVER, Randomness
 from semcast.sim.network.base import Layer, Stage, Waiting
 from semcast.sim.scheduler import Scheduler
 
@@ -53,7 +53,7 @@ class Loss(Fault):
     """Each copy is lost with the same probability, whatever happened to others."""
 
     def __init__(
-        self, rate: float, random: RandomStream, to_nodes: frozenset[int] | None = None
+        self, rate: float, random: Randomness, to_nodes: frozenset[int] | None = None
     ) -> None:
         super().__init__(to_nodes)
         self._rate: Final = _probability("loss rate", rate)
@@ -79,7 +79,7 @@ class BurstLoss(Fault):
         self,
         to_bad: float,
         to_good: float,
-        random: RandomStream,
+        random: Randomness,
         bad_loss: float = 1.0,
         good_loss: float = 0.0,
         to_nodes: frozenset[int] | None = None,
@@ -117,7 +117,7 @@ class Delay(Fault):
         self,
         fixed_ns: i64,
         jitter_ns: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -151,7 +151,7 @@ class Reordering(Fault):
         self,
         rate: float,
         hold_ns_max: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -182,7 +182,7 @@ class Duplication(Fault):
         self,
         rate: float,
         again_ns_max: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -211,7 +211,7 @@ class Corruption(Fault):
     def __init__(
         self,
         rate: float,
-        random: RandomStream,
+        random: Randomness,
         bytes_max: i64 = 4,
         to_nodes: frozenset[int] | None = None,
     ) -> None:

@@ -15,8 +15,8 @@ from semcast.errors import ConfigError, InputError
 from semcast.protocol.config import MemberConfig
 from semcast.settings import Place, check, for_member
 from semcast.sim.network import tree_parents
-from semcast.sim.settings import Between, Settings, read_settings
-from semcast.sim.stability.settings import StabilityScenario
+from semcast.sim.ranges import Between, Settings, read_settings
+from semcast.sim.stability.round_scenario import StabilityScenario
 from semcast.sim.traffic import Overwrites, Replay, Share, Traffic
 from semcast.sim.two_buffers import TwoBuffers
 from semcast.wire.limits import Limits

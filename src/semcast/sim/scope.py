@@ -44,7 +44,7 @@ class Scope:
     @property
     def name(self) -> str:
         """What each message replaces, for people: `-, -, 1` or `a2, a1, -` (key and rank)."""
-        return ", ".join(map(_told, self.relation))
+        return ", ".join(map(_words, self.relation))
 
     def config(self) -> MemberConfig:
         """How every member is set up: timers as fast as they can be, everybody gossips with all."""
@@ -114,7 +114,7 @@ def _subsets(values: list[int]) -> list[tuple[int, ...]]:
     return [chosen for size in range(len(values) + 1) for chosen in combinations(values, size)]
 
 
-def _told(replaces: Replaces) -> str:
+def _words(replaces: Replaces) -> str:
     if isinstance(replaces, Predecessors):
         return "+".join(map(str, replaces.seqs))
     if isinstance(replaces, Ranked):

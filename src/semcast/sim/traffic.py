@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from semcast.errors import ConfigError
 from semcast.obsolescence import Keys, Ranked, Replaces
-from semcast.sim.settings import Between, Settings
+from semcast.sim.ranges import Between, Settings
 from semcast.sim.trace import SIZE_BYTES_MAX, read_trace
 
 SECOND_NS: Final = 1_000_000_000

@@ -26,7 +26,7 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.obsolescence import Annotation, Tagger
 from semcast.protocol import BufferConfig, Purging, PurgingBuffer, Reason, SafeUpTo, Verdict
-from semcast.sim.settings import Between, Settings
+from semcast.sim.ranges import Between, Settings
 from semcast.sim.traffic import SECOND_NS, Chains, Item, Overwrites, Replay, Traffic
 from semcast.wire.message import Message
 

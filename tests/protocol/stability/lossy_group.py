@@ -17,7 +17,7 @@ from semcast.protocol.stability.rounds.fulldist import FullDist
 from semcast.protocol.stability.rounds.s_coordp import SCoordP
 from semcast.protocol.stability.rounds.s_train import STrain
 from semcast.protocol.stability.rounds.shape import Shape, filled_tree
-from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
+from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundMessage, RoundTracker
 from semcast.protocol.stability.rounds.train import Train
 
 TRACKERS: Final[dict[str, type[RoundTracker]]] = {
@@ -59,7 +59,7 @@ class LossyGroup:
         self._number: Final = count()
         # When, its number, from whom, from which life, to whom, and what; or "I came back", and
         # whether that is to be answered.
-        self._queue: Final[list[tuple[int, int, int, int, int, Told | bool]]] = []
+        self._queue: Final[list[tuple[int, int, int, int, int, RoundMessage | bool]]] = []
 
     def make(self, at: int) -> RoundTracker:
         return self.kind(
@@ -106,11 +106,11 @@ class LossyGroup:
 
     def send(self, at: int) -> None:
         """Whatever a tracker wants to say goes on its way, or not."""
-        for to, told in self.trackers[at].take_out():
+        for to, message in self.trackers[at].take_out():
             self.processed[at] += 1
-            self._send(at, to, told)
+            self._send(at, to, message)
 
-    def _send(self, at: int, to: int, told: Told | bool) -> None:
+    def _send(self, at: int, to: int, message: RoundMessage | bool) -> None:
         for one in range(self.size) if to == EVERYBODY else [to]:
             copies = 2 if self.stream.random() < self.repeat else 1
             for _ in range(copies):
@@ -120,7 +120,7 @@ class LossyGroup:
                 if self.stream.random() < self.repeat:
                     late_ns *= 20
                 when_ns, life = self.now_ns + late_ns, self.lives[at]
-                heapq.heappush(self._queue, (when_ns, next(self._number), at, life, one, told))
+                heapq.heappush(self._queue, (when_ns, next(self._number), at, life, one, message))
 
     def run(self, for_ms: float) -> None:
         """Let messages arrive and timers fire for a while."""
@@ -152,19 +152,19 @@ class LossyGroup:
             self._arrive()
 
     def _arrive(self) -> None:
-        time_ns, number, sender, life, to, told = heapq.heappop(self._queue)
+        time_ns, number, sender, life, to, message = heapq.heappop(self._queue)
         self.now_ns = max(self.now_ns, time_ns)
         if self.paused.get(to, 0) > self.now_ns:
-            heapq.heappush(self._queue, (self.paused[to], number, sender, life, to, told))
+            heapq.heappush(self._queue, (self.paused[to], number, sender, life, to, message))
             return
         tracker = self.trackers[to]
         if to in self.gone or life < tracker.roll.life(sender):
             return
-        if isinstance(told, bool):
-            self._on_reborn(to, sender, life, told)
+        if isinstance(message, bool):
+            self._on_reborn(to, sender, life, message)
         else:
             self.processed[to] += 1
-            tracker.on_told(told, sender, self.now_ns)
+            tracker.on_round_message(message, sender, self.now_ns)
             if tracker.strange and self.lives[to] > 0:
                 self._send(to, sender, False)
             tracker.strange = False

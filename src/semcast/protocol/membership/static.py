@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, NEVER, RandomStream, Source
+from semcast.ids import EVERYBODY, NEVER, Randomness, Source
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.part import Part
@@ -23,7 +23,7 @@ from semcast.wire.frames import ControlFrame
 # A newcomer that nobody hears says so ever less often, down to this many periods apart.
 _PERIODS_MAX: Final = 32
 # Of a large group only some answer somebody who lags behind.
-_TELLERS: Final = 4
+_ANSWERERS: Final = 4
 # A number of views that no group comes to.
 NUMBER_MAX: Final = 1 << 31
 
@@ -33,7 +33,7 @@ class StaticViews(Part):
     """One member's way from view to view: `view` is the one that it has come to."""
 
     def __init__(
-        self, me: Source, view: View, joining: bool, period_ns: i64, random: RandomStream
+        self, me: Source, view: View, joining: bool, period_ns: i64, random: Randomness
     ) -> None:
         """`joining`: this member came back, so that others have to hear of this life."""
         self.view = view
@@ -47,7 +47,7 @@ class StaticViews(Part):
         self._due = False
         # Whom to tell which lives there are, and when each was last told.
         self._strangers: Final[dict[int, None]] = {}
-        self._told_ns: Final[dict[int, int]] = {}
+        self._answered_ns: Final[dict[int, int]] = {}
 
     # -- what is heard -----------------------------------------------------------------------------
 
@@ -65,27 +65,27 @@ class StaticViews(Part):
         """That member is gone for good, in the life that is known."""
         self._learn(sender, self.view.life(sender), True)
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         """Somebody says who is in which life."""
         assert isinstance(frame, Lives)
         for sender, life, gone in frame.rows:
             self._learn(sender, life, gone)
         if frame.view != self.view.digest:
-            self.stranger(teller, now_ns)
+            self.stranger(source, now_ns)
 
     def heard_number(self, number: i64) -> None:
         """Somebody with the same view counts so many steps."""
         if self.view.number < number <= NUMBER_MAX:
             self.view = self.view.numbered(int(number))
 
-    def stranger(self, teller: Source, now_ns: i64) -> None:
+    def stranger(self, source: Source, now_ns: i64) -> None:
         """Somebody has another view: tell it what is known here, but not all the time."""
-        sender = int(teller.sender)
-        last_ns = self._told_ns.get(sender, -NEVER)
+        sender = int(source.sender)
+        last_ns = self._answered_ns.get(sender, -NEVER)
         many = len(self.view.present)
-        if now_ns - last_ns < self._period_ns or self._random.randrange(many) >= _TELLERS:
+        if now_ns - last_ns < self._period_ns or self._random.randrange(many) >= _ANSWERERS:
             return
-        self._told_ns[sender] = int(now_ns)
+        self._answered_ns[sender] = int(now_ns)
         self._strangers[sender] = None
 
     def _learn(self, sender: int, life: int, gone: bool) -> None:

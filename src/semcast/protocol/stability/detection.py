@@ -27,7 +27,7 @@ class Heard:
     # The newest message that anybody spoke of: a hint that the last one was lost (SRM §5.3).
     newest: int
     # Somebody, by sender id, who has everything up to `has`.
-    teller: int
+    holder: int
     has: int
 
 
@@ -79,7 +79,7 @@ class Detection(Part):
         """It can send again."""
 
     @abstractmethod
-    def tell_soon(self, now_ns: i64) -> None:
+    def vote_soon(self, now_ns: i64) -> None:
         """Somebody waits to hear of votes: it came back, and is to begin where these say."""
 
     @abstractmethod

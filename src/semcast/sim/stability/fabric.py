@@ -18,7 +18,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError, LocalProtocolError
-from semcast.ids import EVERYBODY, RandomStream
+from semcast.ids import EVERYBODY, Randomness
 from semcast.sim.host import Cost
 from semcast.sim.network.base import Links
 from semcast.sim.scheduler import Handler, Scheduler
@@ -64,7 +64,7 @@ class Fabric:
         self._links: Final = Links(2 * self.nodes, bandwidth_bits_s)
         self._delays_ns = vec[i64]([0] * len(parents))
         self._loss = 0.0
-        self._random: RandomStream | None = None
+        self._random: Randomness | None = None
         # INV-CPU: busy up to here: [2v] with all of its work or sends, [2v + 1] with receptions.
         self._free_ns = vec[i64]([0] * (2 * len(parents)))
         self._router_free_ns = vec[i64]([0] * len(parents))
@@ -110,7 +110,7 @@ class Fabric:
         self._links.set_rate(2 * node, rate_bits_s)
         self._links.set_rate(2 * node + 1, rate_bits_s)
 
-    def set_loss(self, loss: float, random: RandomStream) -> None:
+    def set_loss(self, loss: float, random: Randomness) -> None:
         """Each hop loses this share of what it carries."""
         if not 0 <= loss < 1:
             raise ConfigError(f"a loss of {loss:g}; it goes from 0 to below 1")

@@ -12,7 +12,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from semcast.ids import RandomStream
+from semcast.ids import Randomness
 
 GOSSIP: Final = 5  # the kind of message, beside those of the round protocols
 
@@ -54,7 +54,7 @@ class GossipPage:
         agreed: NDArray[np.int64],
         period_ns: int,
         fanout: int,
-        random: RandomStream,
+        random: Randomness,
         everybody: int,  # the votes of all: one number that all members share
     ) -> None:
         self.own = own
@@ -78,7 +78,7 @@ class GossipPage:
         return self._next_ns
 
     def on_timer(self, now_ns: int) -> bool:
-        """A period is over: tell others. Says as `on_told`; one alone has all votes."""
+        """A period is over: tell others. Says as `on_round_message`; one alone has all votes."""
         self._next_ns = now_ns + self._period_ns
         self._telling = True
         before = self.agreed
@@ -101,20 +101,20 @@ class GossipPage:
                 chosen.append(peer)
         return [(peer, rumour) for peer in chosen]
 
-    def on_told(self, told: Rumour, sender: int, now_ns: int) -> bool:  # noqa: ARG002
+    def on_round_message(self, rumour: Rumour, sender: int, now_ns: int) -> bool:  # noqa: ARG002
         """Another's vector; says whether `agreed` has grown."""
         before = self.agreed
-        if told.agreed is not before and bool((told.agreed > before).any()):
-            self.agreed = np.maximum(before, told.agreed)
-            if np.array_equal(self.agreed, told.agreed):
-                self.agreed = told.agreed  # one array for all who agree
-        if told.round > self._round:
-            self._round = told.round
+        if rumour.agreed is not before and bool((rumour.agreed > before).any()):
+            self.agreed = np.maximum(before, rumour.agreed)
+            if np.array_equal(self.agreed, rumour.agreed):
+                self.agreed = rumour.agreed  # one array for all who agree
+        if rumour.round > self._round:
+            self._round = rumour.round
             self._vote()
-        if told.round == self._round:
-            self._voters |= told.voters
-            if self._lowest is not told.lowest:
-                self._lowest = np.minimum(self._lowest, told.lowest)
+        if rumour.round == self._round:
+            self._voters |= rumour.voters
+            if self._lowest is not rumour.lowest:
+                self._lowest = np.minimum(self._lowest, rumour.lowest)
             self._finish()
         return self.agreed is not before and bool((self.agreed > before).any())
 

@@ -21,7 +21,7 @@ from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.sim.scheduler import Handler
 from semcast.sim.stability.parties import make_trackers
-from semcast.sim.stability.settings import StabilityScenario, Traffic
+from semcast.sim.stability.round_scenario import StabilityScenario, Traffic
 from semcast.sim.stability.world import World, make_shape, usual_ms
 
 
@@ -214,7 +214,7 @@ class PacedWorld(World):
         # A full window is urgent, as it is to a live member: nobody can send.
         news = self._data.sent > self._sent_before
         full = waiting >= self._traffic.window_messages
-        if not self._trigger.due(waiting, news, root.patience.round_ns, now_ns) and not full:
+        if not self._trigger.due(waiting, news, root.timeouts.round_ns, now_ns) and not full:
             return
         self._trigger.began(waiting, self._data.sent - self._sent_before, now_ns)
         self._sent_before = self._data.sent

@@ -15,7 +15,7 @@ from semcast.protocol.stability.rounds.shape import Shape
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.train import Train
 from semcast.sim.stability.gossip import GOSSIP, GossipPage
-from semcast.sim.stability.settings import Sizes, StabilityScenario
+from semcast.sim.stability.round_scenario import Sizes, StabilityScenario
 
 TRACKERS: Final[dict[str, type[RoundTracker]]] = {
     "coordp": CoordP,
@@ -36,7 +36,7 @@ class Party(Protocol):
     @property
     def agreed(self) -> NDArray[np.int64]: ...
     def start(self, now_ns: int, /) -> None: ...
-    def on_told(self, told: Any, sender: int, now_ns: int, /) -> bool: ...
+    def on_round_message(self, message: Any, sender: int, now_ns: int, /) -> bool: ...
     def on_timer(self, now_ns: int, /) -> bool: ...
     def next_deadline_ns(self) -> int: ...
     def take_out(self) -> Sequence[tuple[int, Any]]: ...
@@ -69,11 +69,11 @@ def make_trackers(
     return found
 
 
-def size_of(told: Any, sizes: Sizes, senders: int, members: int) -> int:
+def size_of(message: Any, sizes: Sizes, senders: int, members: int) -> int:
     """Bytes of a message: START has a header only, the others a number for each sender."""
-    if told.kind == GOSSIP:
+    if message.kind == GOSSIP:
         return _gossip_bytes(sizes, senders, members)
-    return sizes.header_bytes + (0 if told.values is None else sizes.seq_bytes * senders)
+    return sizes.header_bytes + (0 if message.values is None else sizes.seq_bytes * senders)
 
 
 def _gossip(

@@ -22,7 +22,7 @@ from semcast.sim.stability.fabric import Arrivals, Fabric
 from semcast.sim.stability.outcome import StabilityOutcome, Timing, outcome_of
 from semcast.sim.stability.parties import Party, make_parties, size_of
 from semcast.sim.stability.reading import Reading
-from semcast.sim.stability.settings import CompleteTree, RandomTree, StabilityScenario
+from semcast.sim.stability.round_scenario import CompleteTree, RandomTree, StabilityScenario
 
 _SLICE_EVENTS: Final = 50_000
 # How many different sets of received messages there are. Members share the arrays.
@@ -115,7 +115,7 @@ class World(Arrivals):
         self._events: Final = [NO_EVENT] * shape.members
         self._due_ns: Final = [NEVER] * shape.members
         # Messages under way, by number, with who sent them; numbers are used again.
-        self._told: Final[list[Any]] = []
+        self._messages: Final[list[Any]] = []
         self._from: Final[list[int]] = []
         self._free: Final[list[int]] = []
 
@@ -143,13 +143,15 @@ class World(Arrivals):
         member = self._members[node]
         now_ns = self.scheduler.now_ns
         self.timing.took_part(member, now_ns)
-        if self._parties[member].on_told(self._told[message], self._from[message], now_ns):
+        if self._parties[member].on_round_message(
+            self._messages[message], self._from[message], now_ns
+        ):
             self._knows(member)
         self._after(member)
 
     def forget(self, message: i64) -> None:
         """No copy of a message is left."""
-        self._told[message] = None
+        self._messages[message] = None
         self._free.append(message)
 
     def wake(self, member: int) -> None:
@@ -168,11 +170,11 @@ class World(Arrivals):
     def _after(self, member: int) -> None:
         """Send what a member wants to send, and see when it wants to be woken."""
         party = self._parties[member]
-        for to_member, told in party.take_out():
+        for to_member, message in party.take_out():
             to_node = EVERYBODY if to_member < 0 else self.nodes[to_member]
-            number = self._number(told, member)
-            size_bytes = size_of(told, self._sizes, self._senders, len(self._parties))
-            self.fabric.send(self.nodes[member], to_node, number, size_bytes, told.kind)
+            number = self._number(message, member)
+            size_bytes = size_of(message, self._sizes, self._senders, len(self._parties))
+            self.fabric.send(self.nodes[member], to_node, number, size_bytes, message.kind)
         if not self._timed:
             return
         due_ns = max(party.next_deadline_ns(), self.scheduler.now_ns)
@@ -182,15 +184,15 @@ class World(Arrivals):
             if due_ns < NEVER:
                 self._events[member] = self.scheduler.at(due_ns, self._wake, member)
 
-    def _number(self, told: Any, member: int) -> int:
+    def _number(self, message: Any, member: int) -> int:
         if self._free:
             number = self._free.pop()
-            self._told[number] = told
+            self._messages[number] = message
             self._from[number] = member
             return number
-        self._told.append(told)
+        self._messages.append(message)
         self._from.append(member)
-        return len(self._told) - 1
+        return len(self._messages) - 1
 
 
 @final

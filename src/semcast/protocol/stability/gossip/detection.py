@@ -8,13 +8,13 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, RandomStream, Source
+from semcast.ids import EVERYBODY, Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
 from semcast.protocol.stability.followed import Followed
-from semcast.protocol.stability.gossip.telling import Telling
+from semcast.protocol.stability.gossip.pace import GossipPace
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.wire.families.votes import SAFETY, STABILITY, Vector
 from semcast.wire.frames import ControlFrame
@@ -29,7 +29,7 @@ class GossipDetection(Detection):
         config: MemberConfig,
         me: Source,
         view: View,
-        random: RandomStream,
+        random: Randomness,
         guarded: bool,
         joining: bool,
     ) -> None:
@@ -41,7 +41,7 @@ class GossipDetection(Detection):
         self._followed: Final = Followed(view, config.group_reliable)
         self._stability: Final = GossipTracker(self._followed, me, False, 0, joining)
         self._safety: Final = GossipTracker(self._followed, me, True, config.f + 1)
-        self._telling: Final = Telling(config)
+        self._pace: Final = GossipPace(config)
         # Everybody else who is not gone, in order.
         self._others = view.others(me)
         self._agreed = Agreed()
@@ -68,7 +68,7 @@ class GossipDetection(Detection):
         self._excused = 0
         self._others = view.others(self._me)
         self._take(self._stability.on_period(), self._safety.on_period())
-        self._telling.somebody_is_behind(now_ns)
+        self._pace.somebody_is_behind(now_ns)
 
     # -- what this member has ----------------------------------------------------------------------
 
@@ -76,28 +76,28 @@ class GossipDetection(Detection):
         more = self._stability.has(source, seq)
         if self._guarded and not self._leaving:
             self._safety.has(source, seq)
-        self._telling.news(more, now_ns)
+        self._pace.news(more, now_ns)
 
     def knows(self, source: Source, seq: i64) -> None:
         self._stability.knows(source, seq)
 
     def count_bytes(self, size_bytes: i64) -> None:
-        if self._telling.untold_max > 0:
-            self._telling.untold_bytes += size_bytes
+        if self._pace.new_messages_max > 0:
+            self._pace.new_bytes += size_bytes
 
     def no_room(self, now_ns: i64) -> None:
         self._waits = True
         if self._is_small():
-            self._telling.somebody_tells(now_ns)
+            self._pace.somebody_gossips(now_ns)
         if self._on_demand():
-            self._telling.no_room(now_ns)
+            self._pace.no_room(now_ns)
 
     def room(self) -> None:
         self._waits = False
-        self._telling.room()
+        self._pace.room()
 
-    def tell_soon(self, now_ns: i64) -> None:
-        self._telling.somebody_is_behind(now_ns)
+    def vote_soon(self, now_ns: i64) -> None:
+        self._pace.somebody_is_behind(now_ns)
 
     def rest_safety(self, resting: bool) -> None:
         self._resting = resting
@@ -152,34 +152,34 @@ class GossipDetection(Detection):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         assert isinstance(frame, Vector)
         tracker = self._safety if frame.safety else self._stability
         for row in frame.rows:
             if row.agreed < tracker.agreed(row.source):
-                self._telling.somebody_is_behind(now_ns)
+                self._pace.somebody_is_behind(now_ns)
             # Whoever tells has voted in the round, so it has no less than the lowest.
-            heard = Heard(row.source, int(row.newest), int(teller.sender), int(row.lowest))
+            heard = Heard(row.source, int(row.newest), int(source.sender), int(row.lowest))
             self._agreed.heard.append(heard)
         waits_for_us = frame.waits and self._stability.lacks_vote(frame)
         grown = tracker.on_vector(frame)
         self._take([] if frame.safety else grown, grown if frame.safety else [])
         if waits_for_us and self._on_demand():
-            self._telling.somebody_waits(now_ns)
+            self._pace.somebody_waits(now_ns)
         if not frame.safety and self._is_small():
-            self._telling.somebody_tells(now_ns)
+            self._pace.somebody_gossips(now_ns)
 
     def on_timer(self, now_ns: i64) -> None:
-        if now_ns >= self._telling.due_ns():
-            self._telling.begin()
+        if now_ns >= self._pace.due_ns():
+            self._pace.begin()
             if self._excused != 0:
                 self._stability.renew(self._excused)
             self._take(self._stability.on_period(), self._safety.on_period())
-            self._telling.done(self._stability.all_agreed(), now_ns)
+            self._pace.done(self._stability.all_agreed(), now_ns)
             self._due = True
 
     def next_deadline_ns(self) -> i64:
-        return self._telling.due_ns()
+        return self._pace.due_ns()
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
         """Tell a few others who has what; less and less often when there is nothing to tell."""

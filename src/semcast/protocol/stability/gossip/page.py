@@ -10,7 +10,7 @@ from mypy_extensions import i64
 from semcast.ids import Source
 
 # Who votes in the round after the next has heard of what came of this one.
-TOLD_ROUNDS: Final = 2
+END_SAID_ROUNDS: Final = 2
 
 
 @final
@@ -52,7 +52,7 @@ class Page:
     def leaves_out(self, sender: int) -> None:
         """Somebody speaks, or may speak, of a life of this sender that has ended, and is told."""
         self.left_out = True
-        self.ended[sender] = int(self.round) + TOLD_ROUNDS
+        self.ended[sender] = int(self.round) + END_SAID_ROUNDS
 
     def forget_ended(self) -> None:
         """Others know by now of what ended long ago."""

@@ -31,7 +31,7 @@ from semcast.protocol.stability.followed import (
     ENDED,
     Followed,
 )
-from semcast.protocol.stability.gossip.page import TOLD_ROUNDS, Page, Row
+from semcast.protocol.stability.gossip.page import END_SAID_ROUNDS, Page, Row
 from semcast.wire.families.votes import Progress, Vector
 
 
@@ -71,7 +71,7 @@ class GossipTracker:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page_of_sender(sender).ended[sender] = 1 + TOLD_ROUNDS
+                self._page_of_sender(sender).ended[sender] = 1 + END_SAID_ROUNDS
         if self._joining:
             # Meet all who are there, also if they never sent anything: so this member has a vote
             # on them when they do.
@@ -141,7 +141,7 @@ class GossipTracker:
 
     def on_vector(self, vector: Vector) -> list[Source]:
         """Somebody's votes, and those that it has merged. Says of which sources more is agreed."""
-        number = self._page_told(vector)
+        number = self._page_number_of(vector)
         if number < 0:
             return []
         page = self._page(number)
@@ -161,10 +161,10 @@ class GossipTracker:
         for row in vector.rows:
             if self._followed.has_ended(row.source) and not self._safety:
                 page.leaves_out(int(row.source.sender))
-        told = {row.source: row.lowest for row in vector.rows}
+        lowest = {row.source: row.lowest for row in vector.rows}
         for source, known in page.rows.items():
             # A voter that does not mention a source has nothing of it.
-            known.lowest = min(known.lowest, told.get(source, 0))
+            known.lowest = min(known.lowest, lowest.get(source, 0))
         self._finish(page, grown)
         return grown
 
@@ -172,7 +172,7 @@ class GossipTracker:
         """Whether whoever told this vector has not heard this member's vote in that round, or what
         came of the round.
         """
-        number = self._page_told(vector)
+        number = self._page_number_of(vector)
         if number < 0:
             return False
         return vector.round != self._page(number).round or not vector.voters & self._bit
@@ -286,21 +286,21 @@ class GossipTracker:
         for source in [] if self._safety else vector.ended:
             if followed.page(source) == number and not followed.has_ended(source):
                 self._end(page, source)
-        for told in vector.rows:
-            source = told.source
+        for said in vector.rows:
+            source = said.source
             if followed.page(source) != number:
                 continue
             if followed.has_ended(source):
                 if not self._safety:
-                    page.ended[int(source.sender)] = int(page.round) + TOLD_ROUNDS
+                    page.ended[int(source.sender)] = int(page.round) + END_SAID_ROUNDS
                 continue
             row = self._row(source)
             if row is None:
                 continue
             row.heard = True
-            row.newest = max(row.newest, told.newest)
-            if told.agreed > row.agreed:
-                row.agreed = told.agreed
+            row.newest = max(row.newest, said.newest)
+            if said.agreed > row.agreed:
+                row.agreed = said.agreed
                 grown.append(source)
         return grown
 
@@ -341,7 +341,7 @@ class GossipTracker:
         page.former_left_out = left_out
         self._begin(page)
 
-    def _join(self, page: Page, told: list[Source]) -> None:
+    def _join(self, page: Page, named: list[Source]) -> None:
         """INV-JOIN: a round is over; begin with sources for which this member voted for nothing in
         it, if nobody can have left them out. Whoever ended it speaks of these.
         """
@@ -355,7 +355,7 @@ class GossipTracker:
                 enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
                 # What is over and nobody else speaks of has ended, as they will say.
                 lives = row.heard or not self._followed.view.is_over(source)
-                if row.abstained >= enough and lives and source in first and source in told:
+                if row.abstained >= enough and lives and source in first and source in named:
                     row.joined = True
                     row.own = max(row.own, row.agreed)
                     self._joined.append(source)
@@ -371,7 +371,7 @@ class GossipTracker:
 
     # -- small parts -------------------------------------------------------------------------------
 
-    def _page_told(self, vector: Vector) -> int:
+    def _page_number_of(self, vector: Vector) -> int:
         """Which page a vector speaks of, or -1."""
         if vector.rows:
             return self._followed.page(vector.rows[0].source)

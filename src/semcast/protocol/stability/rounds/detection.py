@@ -86,7 +86,7 @@ class RoundDetection(Detection):
     def room(self) -> None:
         """Whatever was asked for is under way."""
 
-    def tell_soon(self, now_ns: i64) -> None:
+    def vote_soon(self, now_ns: i64) -> None:
         self._stability.want(now_ns)
         self._take()
 
@@ -145,8 +145,8 @@ class RoundDetection(Detection):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
-        position = self._followed.view.position(teller.sender)
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
+        position = self._followed.view.position(source.sender)
         if not isinstance(frame, Round):
             if self._measuring is not None and self._measuring.on_frame(frame, position, now_ns):
                 self._epoch_changed(now_ns)
@@ -155,7 +155,7 @@ class RoundDetection(Detection):
             return
         pages = self._safety if frame.safety else self._stability
         strange = pages.on_round(frame, position, now_ns)
-        if strange and self._measuring is not None and self._measuring.tell(position, now_ns):
+        if strange and self._measuring is not None and self._measuring.send_tree(position, now_ns):
             pages.greet(int(frame.page), position)
         self._take()
 
@@ -177,9 +177,9 @@ class RoundDetection(Detection):
         """Send what rounds have to say, or let it wait for a ride."""
         for to, frame in self._rides.overdue(now_ns):
             outbox.frame(to, frame)
-        for to, told in self._out:
-            if not self._rides.wait(to, told, now_ns):
-                outbox.frame(to, told)
+        for to, frame in self._out:
+            if not self._rides.wait(to, frame, now_ns):
+                outbox.frame(to, frame)
         self._out.clear()
         if self._measuring is not None:
             for to, measured in self._measuring.take_out():

@@ -10,8 +10,8 @@ from typing import final
 from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY
+from semcast.protocol.stability.rounds.round_message import INFO, RoundMessage
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import INFO, Told
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 
 
@@ -30,11 +30,11 @@ class FullDist(RoundTracker):
     def _launch(self) -> None:
         """Entering the round was all."""
 
-    def _announce(self, info: Told) -> None:
+    def _announce(self, info: RoundMessage) -> None:
         """Others find it by themselves."""
 
-    def _is_result(self, told: Told) -> bool:
-        return told.kind == INFO and told.count == 0
+    def _is_result(self, message: RoundMessage) -> bool:
+        return message.kind == INFO and message.count == 0
 
     def _result_count(self) -> int:
         return 0
@@ -44,7 +44,7 @@ class FullDist(RoundTracker):
         super()._enter(round_number, root, now_ns)
         self._vote()
         assert self._votes is not None
-        self._sent = self._told(INFO, 1, self._votes.merged())
+        self._sent = self._message(INFO, 1, self._votes.merged())
         self._out.append((EVERYBODY, self._sent))
 
     def _go_on(self, now_ns: i64) -> bool:

@@ -51,7 +51,7 @@ _CHANGE: Final = 1.25
 _BETTER: Final = 0.75
 _GAIN_US: Final = 50.0
 # One member is told of a tree no more often than this.
-_TELL_NS: Final = 50 * _MS
+_TREE_AGAIN_NS: Final = 50 * _MS
 
 
 @final
@@ -119,9 +119,9 @@ class Measuring:
         self._consider_ns: i64 = 0
         self._next_ns: i64 = 0 if len(view.members) > 1 else SEQ_MAX
         self._echoes = 0
-        self._told_from = 0
+        self._report_from = 0
         # When each was last told of the tree, so that nobody is told all the time.
-        self._told_ns: Final[dict[int, int]] = {}
+        self._tree_sent_ns: Final[dict[int, int]] = {}
 
     def install(self, view: View) -> None:
         """Another view counts; positions are the same in all that come here."""
@@ -176,12 +176,12 @@ class Measuring:
         assert isinstance(frame, Tree)
         return self._on_tree(frame, sender, now_ns)
 
-    def tell(self, sender: int, now_ns: i64) -> bool:
+    def send_tree(self, sender: int, now_ns: i64) -> bool:
         """Somebody may not know the tree. Whether it is rather to be asked for its own."""
-        last_ns = self._told_ns.get(sender)
-        if last_ns is not None and now_ns - last_ns < _TELL_NS:
+        last_ns = self._tree_sent_ns.get(sender)
+        if last_ns is not None and now_ns - last_ns < _TREE_AGAIN_NS:
             return False
-        self._told_ns[sender] = int(now_ns)
+        self._tree_sent_ns[sender] = int(now_ns)
         if self._tree is None:
             return True
         self._out.append((self._members[sender], self._tree))
@@ -194,7 +194,7 @@ class Measuring:
             return False
         rank = _rank_of(tree)
         if rank < self._rank:
-            self.tell(sender, now_ns)
+            self.send_tree(sender, now_ns)
         if rank <= self._rank:
             return False
         self._go_over_to(tree)
@@ -212,16 +212,16 @@ class Measuring:
 
     def _report(self, maker: int) -> None:
         """Tell the maker a part of what was measured; the next time, the next part."""
-        first = self._told_from
+        first = self._report_from
         times_us = self._watch.times_us[first : first + _TIMES_MAX]
         self._out.append((self._members[maker], Times(self._view.digest, first, times_us)))
-        self._told_from = first + _TIMES_MAX if first + _TIMES_MAX < len(self._members) else 0
+        self._report_from = first + _TIMES_MAX if first + _TIMES_MAX < len(self._members) else 0
 
-    def _note_times(self, times: Times, teller: int) -> None:
+    def _note_times(self, times: Times, sender: int) -> None:
         table = self._whole_table()
         for at, time_us in enumerate(times.times_us, int(times.first)):
             if at < len(self._members):
-                table[teller, at] = time_us
+                table[sender, at] = time_us
 
     def _whole_table(self) -> Table:
         if self._table is None:

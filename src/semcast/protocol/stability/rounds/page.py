@@ -28,13 +28,13 @@ from semcast.protocol.stability.followed import (
     WIDTH,
     Followed,
 )
-from semcast.protocol.stability.rounds.told import ACK, Numbers, Told
+from semcast.protocol.stability.rounds.round_message import ACK, Numbers, RoundMessage
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
 
 # For so many results others are told which sources have ended.
-TOLD_RESULTS: Final = 2
+END_SAID_RESULTS: Final = 2
 NO_COLUMN: Final = -1
 # The column of all sources that have none: nobody has anything of them, or has a say.
 REST: Final = WIDTH
@@ -98,12 +98,12 @@ class Page:
         self.busy = False
         # The last result that was looked at, and the last that was counted here.
         self.result = (0, 0, 0)
-        self.counted: Told | None = None
+        self.counted: RoundMessage | None = None
         # The last round in which somebody may have left out a life of which it has messages, as it
         # had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
         self._left_out = (0, 0, 0)
         # INV-SAID: that member knows that at least so much is agreed: it said so last.
-        self.teller = -1
+        self.said_by = -1
         self.said: list[int] = [0] * COLUMNS
         self.abstain()
 
@@ -179,13 +179,13 @@ class Page:
         self._followed.end(source)
         if self.tracker.under_way():
             self._left_out = self.tracker.name()
-        self.ended[int(source.sender)] = TOLD_RESULTS
+        self.ended[int(source.sender)] = END_SAID_RESULTS
         ended = [(one, row.joined) for one, row in self.rows.items() if self._has_ended(one)]
         for one, _ in ended:
             self.drop(one)
         return ended
 
-    def may_end(self, source: Source, known: list[Source], counted: Told) -> bool:
+    def may_end(self, source: Source, known: list[Source], counted: RoundMessage) -> bool:
         """Whether a source that was followed has ended, by a round whose votes were all counted."""
         at = self.rows[source].column
         assert counted.values is not None
@@ -199,7 +199,7 @@ class Page:
     def _has_ended(self, source: Source) -> bool:
         return self._followed.has_ended(source)
 
-    def join(self, result: Told) -> list[Source]:
+    def join(self, result: RoundMessage) -> list[Source]:
         """INV-JOIN: a round is over, with this result; begin with sources on which this member
         abstained in it, if nobody can have left them out. Says with which.
         """
@@ -262,22 +262,22 @@ class Page:
 
     # -- the wire ----------------------------------------------------------------------------------
 
-    def frame_of(self, told: Told, target: int, may_leave_out: bool) -> Round:
+    def frame_of(self, message: RoundMessage, target: int, may_leave_out: bool) -> Round:
         """What the tracker has to say, with the names of sources."""
         view = self._followed.view
         unnamed = SAYS_NOTHING
         values: list[int] = [0] * COLUMNS
         usual = values
-        if told.values is not None:
-            values = told.values.tolist()
+        if message.values is not None:
+            values = message.values.tolist()
             unnamed = HAVE_NONE
             if values[REST] == ABSTAINS:
                 unnamed = ABSTAIN
                 usual = [ABSTAINS] * WIDTH
-            elif may_leave_out and self._leaves_out(told):
+            elif may_leave_out and self._leaves_out(message):
                 unnamed = HAVE_AGREED
                 usual = [0 if one is None else self.rows[one].agreed for one in self.columns]
-        newest: list[int] = [0] * COLUMNS if told.newest is None else told.newest.tolist()
+        newest: list[int] = [0] * COLUMNS if message.newest is None else message.newest.tolist()
         # First, so that whoever reads it has room for the lives that follow.
         rows: list[tuple[Source, int, int]] = []
         if not self._safety:
@@ -293,47 +293,47 @@ class Page:
             view.digest,
             view.number,
             self._safety,
-            told.kind,
+            message.kind,
             unnamed,
             self.number,
             target,
-            told.epoch,
-            told.round,
-            told.root,
-            told.count,
+            message.epoch,
+            message.round,
+            message.root,
+            message.count,
             rows,
-            told.name() == self._left_out,
+            message.name() == self._left_out,
         )
 
-    def _leaves_out(self, told: Told) -> bool:
+    def _leaves_out(self, message: RoundMessage) -> bool:
         """Whether a vote may leave out what is agreed; see the module's docstring."""
-        if told.kind != ACK or told.root != self.teller:
+        if message.kind != ACK or message.root != self.said_by:
             return False
         return all(row.agreed <= self.said[row.column] for _, row in self.placed())
 
-    def told_of(self, frame: Round) -> tuple[Told, list[tuple[Source, bool]]]:
+    def message_of(self, frame: Round) -> tuple[RoundMessage, list[tuple[Source, bool]]]:
         """What a frame tells the tracker; and which sources have ended, as it says."""
         ended: list[tuple[Source, bool]] = []
         values = self._usual(frame.unnamed)
         newest = np.zeros(COLUMNS, np.int64)
         root, count = int(frame.root), int(frame.count)
-        told = Told(frame.kind, frame.epoch, frame.round, root, count, values, newest)
+        message = RoundMessage(frame.kind, frame.epoch, frame.round, root, count, values, newest)
         if frame.left_out:
-            self._left_out = told.name()
+            self._left_out = message.name()
         for source, value, heard_of in frame.rows:
             if self._followed.page(source) != self.number:
                 continue
             if value == ENDED:
-                ended += self._on_end(source, told)
+                ended += self._on_end(source, message)
                 continue
-            row = self._row_told(source, heard_of)
+            row = self._row_named(source, heard_of)
             if row is None:
-                self._left_out = told.name()
+                self._left_out = message.name()
                 continue
             newest[row.column] = heard_of
             if values is not None:
                 values[row.column] = value
-        return told, ended
+        return message, ended
 
     def _usual(self, unnamed: i64) -> Numbers | None:
         """What a frame says of sources that it does not name."""
@@ -345,20 +345,20 @@ class Page:
             return np.full(COLUMNS, ABSTAINS, np.int64)
         return None
 
-    def _on_end(self, source: Source, told: Told) -> list[tuple[Source, bool]]:
+    def _on_end(self, source: Source, message: RoundMessage) -> list[tuple[Source, bool]]:
         """Somebody says that a source has ended. Says as `end`."""
         if not self._followed.has_ended(source):
             return self.end(source)
-        if told.root != self.tracker.me or told.name() == self._left_out:
+        if message.root != self.tracker.me or message.name() == self._left_out:
             # Somebody may speak of it still.
-            self.ended[int(source.sender)] = TOLD_RESULTS
+            self.ended[int(source.sender)] = END_SAID_RESULTS
         return []
 
-    def _row_told(self, source: Source, heard_of: int) -> Row | None:
+    def _row_named(self, source: Source, heard_of: int) -> Row | None:
         """The row of a source that somebody speaks of, if there is room for it here."""
         if self._followed.has_ended(source):
             # Whoever speaks of it is to be told.
-            self.ended[int(source.sender)] = TOLD_RESULTS
+            self.ended[int(source.sender)] = END_SAID_RESULTS
             return None
         row = self.row(source)
         if row is None:

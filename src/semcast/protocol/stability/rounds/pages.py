@@ -19,10 +19,10 @@ from semcast.protocol.stability.followed import (
     Followed,
     page_of,
 )
-from semcast.protocol.stability.rounds.page import COLUMNS, NO_COLUMN, TOLD_RESULTS, Page, Row
+from semcast.protocol.stability.rounds.page import COLUMNS, END_SAID_RESULTS, NO_COLUMN, Page, Row
 from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
 from semcast.protocol.stability.rounds.roll import Roll
-from semcast.protocol.stability.rounds.told import Numbers, Told
+from semcast.protocol.stability.rounds.round_message import Numbers, RoundMessage
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import Round
 
@@ -95,7 +95,7 @@ class Pages:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page(page_of(view.position(sender))).ended[sender] = TOLD_RESULTS
+                self._page(page_of(view.position(sender))).ended[sender] = END_SAID_RESULTS
         if self._joining:
             self._meet_everybody(view)
         for page in self._pages.values():
@@ -213,9 +213,9 @@ class Pages:
             return False
         page = self._page(int(frame.page))
         page.flush()
-        told, ended = page.told_of(frame)
+        message, ended = page.message_of(frame)
         self._note_ended(ended)
-        page.tracker.on_told(told, position, now_ns)
+        page.tracker.on_round_message(message, position, now_ns)
         strange = page.tracker.strange
         page.tracker.strange = False
         self._note(page)
@@ -271,7 +271,7 @@ class Pages:
 
     def round_us(self) -> int:
         """How long a round takes, in the page in which it takes longest."""
-        took_ns = [int(page.tracker.patience.round_ns) for page in self._pages.values()]
+        took_ns = [int(page.tracker.timeouts.round_ns) for page in self._pages.values()]
         return max(took_ns, default=0) // 1000
 
     # -- rounds ------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class Pages:
             return
         waiting, _ = page.waiting()
         if not self.resting and page.trigger.due(
-            waiting, page.fresh, tracker.patience.round_ns, now_ns
+            waiting, page.fresh, tracker.timeouts.round_ns, now_ns
         ):
             self._begin(page, now_ns)
 
@@ -316,16 +316,16 @@ class Pages:
         result = tracker.result()
         if result is not None and result.values is not None:
             # The same round, though columns may be others' since.
-            page.teller, page.said = int(result.root), result.values.tolist()
+            page.said_by, page.said = int(result.root), result.values.tolist()
             if result.name() != page.result:
                 page.result = result.name()
                 self._note_result(page, result)
         if not self.safety:
             tracker.wanted = tracker.wanted or self._has_over(page)
         # Before columns are given to others: what is said speaks of them as they were.
-        for to, told in tracker.take_out():
+        for to, message in tracker.take_out():
             target = EVERYBODY if to == EVERYBODY else self._followed.view.members[to]
-            self._found.out.append((target, page.frame_of(told, target, self._may_leave_out())))
+            self._found.out.append((target, page.frame_of(message, target, self._may_leave_out())))
         page.place()
 
     def _note_row(self, agreed: Numbers, newest: Numbers | None, source: Source, row: Row) -> None:
@@ -339,7 +339,7 @@ class Pages:
             if row.newest > row.own:
                 self._found.heard.append((source, row.newest))
 
-    def _note_result(self, page: Page, result: Told) -> None:
+    def _note_result(self, page: Page, result: RoundMessage) -> None:
         for sender in list(page.ended):
             page.ended[sender] -= 1
             if page.ended[sender] == 0:

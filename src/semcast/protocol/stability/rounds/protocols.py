@@ -1,4 +1,4 @@
-"""Names into trackers: which protocol a group uses, over which tree, and with what patience."""
+"""Names into trackers: which protocol a group uses, over which tree, and with what timeouts."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from semcast.ids import EVERYBODY, NEVER
 from semcast.protocol.stability.followed import ABSTAINS
 from semcast.protocol.stability.rounds.missing import NOBODY_MISSING, Missing
-from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.roll import Roll
+from semcast.protocol.stability.rounds.round_message import ACK, INFO, START, Numbers, RoundMessage
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import ACK, INFO, START, Numbers, Told
+from semcast.protocol.stability.rounds.timeouts import RoundTimeouts
 from semcast.protocol.stability.rounds.votes import (
     AllVotes,
     SomeVotes,
@@ -61,7 +61,7 @@ class RoundPart(ABC):
         self.me: Final = me
         self.width: Final = width
         self.roll: Final = roll if roll is not None else Roll(shape)
-        self.patience: Final = Patience(timeout_ns, max(1, timeout_ns // 16))
+        self.timeouts: Final = RoundTimeouts(timeout_ns, max(1, timeout_ns // 16))
         # What this member has, by column; only grows. Whoever assigns it sees to that.
         zeros = np.zeros(width, np.int64)
         self.own: Numbers = zeros
@@ -91,14 +91,14 @@ class RoundPart(ABC):
         self._missing = NOBODY_MISSING
         self._votes: Votes | None = None
         self._voted = False
-        self._sent: Told | None = None
+        self._sent: RoundMessage | None = None
         # The result of the latest round, if that is known; and of the last whose votes were all
         # counted here.
-        self._info: Told | None = None
-        self.counted: Told | None = None
+        self._info: RoundMessage | None = None
+        self.counted: RoundMessage | None = None
         self._entered_ns: i64 = 0
         self._deadline_ns: i64 = NEVER
-        self._out: list[tuple[int, Told]] = []
+        self._out: list[tuple[int, RoundMessage]] = []
 
     # -- what a protocol is ------------------------------------------------------------------------
 
@@ -112,9 +112,9 @@ class RoundPart(ABC):
 
     def _launch(self) -> None:
         """A round begins, and I am its root."""
-        self._out.append((EVERYBODY, self._told(START, 0)))
+        self._out.append((EVERYBODY, self._message(START, 0)))
 
-    def _announce(self, info: Told) -> None:
+    def _announce(self, info: RoundMessage) -> None:
         """A round has ended, and I am its root."""
         self._out.append((EVERYBODY, info))
 
@@ -177,10 +177,10 @@ class RoundPart(ABC):
         return self._phase != IDLE
 
     def name(self) -> tuple[int, int, int]:
-        """The latest round that this member knows; see `Told.name`."""
+        """The latest round that this member knows; see `RoundMessage.name`."""
         return int(self.roll.epoch), int(self._round), int(self._root)
 
-    def result(self) -> Told | None:
+    def result(self) -> RoundMessage | None:
         """What the latest round came to, if that is known."""
         return self._info
 
@@ -193,13 +193,13 @@ class RoundPart(ABC):
     def watch(self, now_ns: i64) -> None:
         """There may be something to agree on: if nobody does anything about it, ask."""
         if self._phase == IDLE and self._deadline_ns == NEVER and self.wants():
-            self._deadline_ns = now_ns + self._quiet_ns + 2 * self.patience.wait_ns()
+            self._deadline_ns = now_ns + self._quiet_ns + 2 * self.timeouts.wait_ns()
 
     def next_deadline_ns(self) -> int:
         """When to call on_timer."""
         return self._deadline_ns
 
-    def take_out(self) -> list[tuple[int, Told]]:
+    def take_out(self) -> list[tuple[int, RoundMessage]]:
         """What to send: a member's index or EVERYBODY, and what to tell it."""
         out, self._out = self._out, []
         return out
@@ -225,8 +225,8 @@ class RoundPart(ABC):
         if self._needed:
             self._vote()
         self._phase = GATHERING
-        self.patience.ended()
-        self._deadline_ns = now_ns + self.patience.wait_ns()
+        self.timeouts.ended()
+        self._deadline_ns = now_ns + self.timeouts.wait_ns()
 
     def _leave_round(self) -> None:
         self._phase = IDLE
@@ -263,7 +263,7 @@ class RoundPart(ABC):
         if self._root == self.me:
             return self._end(now_ns)
         assert self._votes is not None
-        self._sent = self._told(ACK, self._votes.sent_count(), self._votes.merged())
+        self._sent = self._message(ACK, self._votes.sent_count(), self._votes.merged())
         self._out.append((self._target(self.roll.shape(self._root)), self._sent))
         self._phase = SENT
         self._votes = None
@@ -275,10 +275,10 @@ class RoundPart(ABC):
         if result is None:
             # Not all that are alive were in it: no round of ours. Another will be begun.
             self._leave_round()
-            self._deadline_ns = now_ns + self.patience.wait_ns()
+            self._deadline_ns = now_ns + self.timeouts.wait_ns()
             return False
         assert self._votes is not None
-        info = self.counted = self._told(INFO, self._result_count(), result)
+        info = self.counted = self._message(INFO, self._result_count(), result)
         grown = self._ended(info, now_ns)
         self._announce(info)
         return grown
@@ -298,16 +298,16 @@ class RoundPart(ABC):
             return None
         return agreed_of(merged, self.agreed)
 
-    def _ended(self, info: Told, now_ns: i64) -> bool:
+    def _ended(self, info: RoundMessage, now_ns: i64) -> bool:
         """The result of the latest round is known."""
         if self._phase != IDLE:
-            self.patience.measured(now_ns - self._entered_ns)
+            self.timeouts.measured(now_ns - self._entered_ns)
         self._leave_round()
         self._info = info
         self.wanted = False
         assert info.values is not None
         grown = self._learn(info.values)
-        self.patience.ended()
+        self.timeouts.ended()
         self._deadline_ns = NEVER
         self.watch(now_ns)
         return grown
@@ -321,13 +321,13 @@ class RoundPart(ABC):
         self.agreed = agreed
         return grown
 
-    def _told(self, kind: int, count: int, values: Numbers | None = None) -> Told:
+    def _message(self, kind: int, count: int, values: Numbers | None = None) -> RoundMessage:
         newest = self.newest
         if newest is not None:
             newest = self.newest = highest(newest, self.own)
             if newest is self.own:
                 self._writable = None
-        return Told(kind, self.roll.epoch, self._round, self._root, count, values, newest)
+        return RoundMessage(kind, self.roll.epoch, self._round, self._root, count, values, newest)
 
 
 def _with(numbers: Numbers, column: int, value: int) -> Numbers:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semcast.errors import ConfigError
-from semcast.ids import RandomStream
+from semcast.ids import Randomness
 
 NOBODY: Final = -1
 SHAPE_MEMBERS_MAX: Final = 1 << 20
@@ -230,7 +230,7 @@ def filled_tree(members: int, branching: int) -> Shape:
     return Shape((np.arange(members, dtype=np.int64) - 1) // branching)
 
 
-def random_tree(members: int, branching: int, height: int, random: RandomStream) -> Shape:
+def random_tree(members: int, branching: int, height: int, random: Randomness) -> Shape:
     """The random tree of STAB §5.4.2, for a mean degree of `branching`.
 
     Level 0 < k < height gets each member with probability b^k/(n - 1) and the last level the rest,

@@ -9,7 +9,7 @@ from typing import Final, final
 import numpy as np
 
 from semcast.protocol.stability.followed import ABSTAINS
-from semcast.protocol.stability.rounds.told import Numbers
+from semcast.protocol.stability.rounds.round_message import Numbers
 
 
 def lowest(one: Numbers, other: Numbers) -> Numbers:

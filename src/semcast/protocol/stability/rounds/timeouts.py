@@ -19,7 +19,7 @@ _TRIES_MIN: Final = 3
 
 
 @final
-class Patience:
+class RoundTimeouts:
     """One member's, in one sequence of rounds."""
 
     def __init__(self, first_ns: i64, least_ns: i64) -> None:
@@ -79,6 +79,6 @@ class Patience:
         self._silent = 0
         self._doublings = 0
 
-    def worn_out(self, rank: int) -> bool:
+    def should_stand_in(self, rank: int) -> bool:
         """Whether to stand in for the coordinator, being the next but so many."""
         return self._silent > _TRIES_MIN + rank

@@ -18,14 +18,14 @@ from semcast.protocol.config import MemberConfig
 # A group at rest gossips ever less often, down to this many periods apart.
 _REST_PERIODS_MAX: Final = 32
 # With gossip on demand, windows are acknowledged in eighths of their bytes too.
-_TOLD_PER_WINDOW: Final = 8
+_VECTORS_PER_WINDOW: Final = 8
 # Those who have told lately tell again with others only if so large a part has come of what would
 # make them tell without delay.
-_WORTH_TELLING_PART: Final = 4
+_WORTH_SENDING_PART: Final = 4
 
 
 @final
-class Telling:
+class GossipPace:
     """One member's pace."""
 
     def __init__(self, config: MemberConfig) -> None:
@@ -38,11 +38,11 @@ class Telling:
         self._put_off_ns: i64 = -1
         self._window_bytes: Final[i64] = config.window_bytes
         # Messages that came since others were told; at so many they are told without delay.
-        self.untold: i64 = 0
-        self.untold_bytes: i64 = 0
-        self.untold_max: Final[i64] = config.gossip_messages
+        self.new_messages: i64 = 0
+        self.new_bytes: i64 = 0
+        self.new_messages_max: Final[i64] = config.gossip_messages
         self._rest_periods: i64 = 1
-        self._told_ns: i64 = 0
+        self._sent_ns: i64 = 0
         # While this member has no room, others are told again so soon, each time later: a vote may
         # have been lost, and nobody would know.
         self._wait_first_ns: Final[i64] = min(config.nak_delay_ns, config.gossip_period_ns)
@@ -60,7 +60,7 @@ class Telling:
         """There is no room to send until votes come."""
         if self._waits_until_ns == NEVER:
             self._wait_ns = self._wait_first_ns
-            self._waits_until_ns = max(now_ns, self._told_ns) + self._wait_ns
+            self._waits_until_ns = max(now_ns, self._sent_ns) + self._wait_ns
 
     def room(self) -> None:
         """It can send again."""
@@ -72,17 +72,17 @@ class Telling:
         Members that all lack room answer each other, so without the pause growing they would fill
         a narrow link with votes that say the same, and what could give them room would queue there.
         """
-        self.next_ns = min(self.next_ns, max(now_ns, self._told_ns + self._again_ns))
+        self.next_ns = min(self.next_ns, max(now_ns, self._sent_ns + self._again_ns))
 
     def news(self, more: i64, now_ns: i64) -> None:
         """So many more messages have come."""
         self._rest_periods = 1
         soon_ns = now_ns + self._period_ns
-        if self.untold_max > 0:
-            self.untold += more
+        if self.new_messages_max > 0:
+            self.new_messages += more
             if (
-                self.untold >= self.untold_max
-                or self.untold_bytes * _TOLD_PER_WINDOW >= self._window_bytes
+                self.new_messages >= self.new_messages_max
+                or self.new_bytes * _VECTORS_PER_WINDOW >= self._window_bytes
             ):
                 soon_ns = now_ns
         if self._stretch > 1 and soon_ns > now_ns:
@@ -100,25 +100,25 @@ class Telling:
         self._rest_periods = 1
         self.next_ns = min(self.next_ns, now_ns + self._period_ns)
 
-    def somebody_tells(self, now_ns: i64) -> None:
+    def somebody_gossips(self, now_ns: i64) -> None:
         """Somebody waits for votes, or has sent its own: tell at once, if that is worth it."""
-        much = self.untold * _WORTH_TELLING_PART >= self.untold_max
-        if self.untold > 0 and (much or now_ns - self._told_ns >= self._period_ns):
+        much = self.new_messages * _WORTH_SENDING_PART >= self.new_messages_max
+        if self.new_messages > 0 and (much or now_ns - self._sent_ns >= self._period_ns):
             self.next_ns = now_ns
 
     def begin(self) -> None:
         """Others are told now."""
-        if self.untold > 0:
+        if self.new_messages > 0:
             self._again_ns = self._wait_first_ns
         else:
             self._again_ns = min(2 * self._again_ns, self._period_ns)
-        self.untold = 0
-        self.untold_bytes = 0
+        self.new_messages = 0
+        self.new_bytes = 0
         self._latest_ns = -1
 
     def done(self, all_agreed: bool, now_ns: i64) -> None:
         """Others were told; if all is agreed there is nothing more to tell."""
-        self._told_ns = now_ns
+        self._sent_ns = now_ns
         self._rest_periods = min(2 * self._rest_periods, _REST_PERIODS_MAX) if all_agreed else 1
         self.next_ns = self._put_off_ns = now_ns + self._rest_periods * self._period_ns
         if self._waits_until_ns != NEVER:

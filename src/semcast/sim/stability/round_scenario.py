@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from semcast.errors import ConfigError
-from semcast.sim.settings import Between, Settings, hints_of
+from semcast.sim.ranges import Between, Settings, hints_of
 
 ROUND_MEMBERS_MAX: Final = 1_000_000
 ProtocolName: TypeAlias = Literal["coordp", "fulldist", "train", "s_coordp", "s_train", "gossip"]
