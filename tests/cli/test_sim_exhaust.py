@@ -6,9 +6,9 @@ import pytest
 
 from semcast.check import Violation
 from semcast.cli import main
-from semcast.sim import exhaust as search
-from semcast.sim.exhaust import Outcome
-from semcast.sim.scope import Scope
+from semcast.sim.exhausting import exhaust as search
+from semcast.sim.exhausting.exhaust import Outcome
+from semcast.sim.exhausting.scope import Scope
 
 SMALL = ["--messages", "2", "--processes", "2"]
 DEPTH_KEYS = [

@@ -1,7 +1,7 @@
 """What a member counts and measures for people, beside what its buffers count themselves.
 
 Nothing that a member does depends on it, so two members that differ only here behave alike
-(`sim/digest.py` passes over it).
+(`sim/exhausting/digest.py` passes over it).
 """
 
 from typing import Final, final

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Final, assert_never
 
 from semcast.sim import faults, host, network
-from semcast.sim.scenario import (
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.surroundings import (
     Costs,
     Faults,
     Host,
@@ -21,7 +22,6 @@ from semcast.sim.scenario import (
     Shared,
     Tree,
 )
-from semcast.sim.scheduler import Scheduler
 
 SECOND_NS: Final = 1_000_000_000
 

@@ -23,7 +23,8 @@ from semcast.sim.scheduler import NO_EVENT, Handler
 from semcast.sim.tally import Tally
 from semcast.sim.traffic import Item
 from semcast.wire.keys import Keyring, Unsealed
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 GROUP_ID: Final = 1
 # What UDP (8), IP (20) and Ethernet (18) add to a datagram on the wire.

@@ -21,18 +21,9 @@ from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
 from semcast.sim.process import Life, Process
-from semcast.sim.scenario import (
-    Crash,
-    Leave,
-    Link,
-    NoCost,
-    Pause,
-    ProcessFault,
-    ProtocolScenario,
-    Restart,
-    Slow,
-)
+from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.scheduler import Handler, Scheduler
+from semcast.sim.surroundings import Crash, Leave, Link, NoCost, Pause, ProcessFault, Restart, Slow
 from semcast.sim.tally import NodeOutcome, Span, Tally
 from semcast.sim.traffic import SECOND_NS, Chains, Item, Replay, of_sender
 from semcast.wire.keys import UNSEALED, Keyring

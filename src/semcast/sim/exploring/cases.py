@@ -12,9 +12,10 @@ from typing import Final, Literal
 
 from semcast.protocol.config import SHAPED_PROTOCOLS
 from semcast.settings.table import STABILITY_PROTOCOLS
-from semcast.sim.bursts import with_burst
-from semcast.sim.comebacks import with_comebacks
-from semcast.sim.scenario import (
+from semcast.sim.exploring.bursts import with_burst
+from semcast.sim.exploring.comebacks import with_comebacks
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import (
     Consumer,
     Costs,
     Crash,
@@ -28,8 +29,6 @@ from semcast.sim.scenario import (
     Partition,
     Pause,
     ProcessFault,
-    Protocol,
-    ProtocolScenario,
     Restart,
     Shared,
     Slow,

@@ -19,16 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from semcast.sim.scenario import (
-    Crash,
-    Faults,
-    Leave,
-    ProcessFault,
-    ProtocolScenario,
-    Restart,
-    Restarts,
-    Slow,
-)
+from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.surroundings import Crash, Faults, Leave, ProcessFault, Restart, Restarts, Slow
 
 # The share of those cases in which nobody leaves; of all cases it is about 15%.
 COMEBACKS: Final = 0.2

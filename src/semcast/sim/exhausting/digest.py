@@ -99,7 +99,7 @@ def _native_reader(value: object, kind: type) -> Callable[[object], object]:
         if isinstance(entry, GetSetDescriptorType) and not _made_anew(value, name)
     ]
     if not names:
-        raise TypeError(f"cannot look into a {kind.__name__}; teach semcast.sim.digest how to")
+        raise TypeError(f"cannot look into a {kind.__name__}; teach {__name__} how to")
     return attrgetter(*names)
 
 

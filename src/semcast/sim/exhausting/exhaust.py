@@ -6,8 +6,8 @@ real `Member` code, and every run is judged by `semcast.check`.
 
 What keeps it small, and why nothing is lost by it:
 
-* **Members are tables** (`sim.automaton`): each runs once for each thing that can happen in each of
-  its states. A global state is then a tuple of numbers and of datagrams on their way, and each is
+* **Members are tables** (`automaton`): each runs once for each thing that can happen in each of its
+  states. A global state is then a tuple of numbers and of datagrams on their way, and each is
   visited once, whatever number of interleavings leads to it. Events at different members commute:
   channels are FIFO with one writer and one reader each, and clocks are local. So interleavings that
   order each member's events alike (a Mazurkiewicz trace) lead to one state; and so do traces that
@@ -23,7 +23,7 @@ What keeps it small, and why nothing is lost by it:
   do before it. So runs with a crash are: any state, the crash, and the closing phase.
 * **The closing phase is one schedule.** The crash is detected by all; then rounds in which
   everything is delivered, slow readers take, and each timer fires once, until nothing is held any
-  more. Interleavings of timers beyond the scope's `ticks` are explored by `sim.explore`, not here.
+  more. Interleavings of timers beyond the scope's `ticks` are left to `sim.exploring`.
 * **Applications** take at once, or (`slow`) take nothing until the closing phase.
 * **Datagrams** hold one message each, so that a crash can come between any two messages, and a
   sender may multicast several messages before the first one leaves.
@@ -38,7 +38,7 @@ from typing import Final, TypeAlias, final
 
 from semcast.check import Violation, check_all, check_safety
 from semcast.journal import Header, Journal
-from semcast.sim.automaton import (
+from semcast.sim.exhausting.automaton import (
     MULTICAST,
     RECEIVE,
     REMOVE,
@@ -50,8 +50,8 @@ from semcast.sim.automaton import (
     Queues,
     Step,
 )
-from semcast.sim.closing import Closing, Path
-from semcast.sim.scope import NOBODY, Scope
+from semcast.sim.exhausting.closing import Closing, Path
+from semcast.sim.exhausting.scope import NOBODY, Scope
 
 # Fits a datagram of the smallest path alone, but not with another one.
 _BODY: Final = b"x" * 250

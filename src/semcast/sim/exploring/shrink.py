@@ -9,15 +9,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, Final
 
 from semcast.errors import SemcastError
-from semcast.sim.scenario import (
-    Consumer,
-    Crash,
-    Faults,
-    Ideal,
-    Protocol,
-    ProtocolScenario,
-    Restarts,
-)
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import Consumer, Crash, Faults, Ideal, Restarts
 from semcast.sim.traffic import Overwrites
 
 # Of every table these are written even where they say nothing new: they tell tables apart.

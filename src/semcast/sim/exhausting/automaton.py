@@ -19,7 +19,7 @@ from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outgoing
-from semcast.sim.digest import digest
+from semcast.sim.exhausting.digest import digest
 
 # What can happen to a member: its application multicasts the next so many messages at once; a
 # datagram of another member comes; its timer fires; it is told that another member is gone; its

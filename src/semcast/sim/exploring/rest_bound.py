@@ -11,7 +11,8 @@ judged.
 
 from typing import Final
 
-from semcast.sim.scenario import Costs, Ideal, Lan, Pause, ProtocolScenario, Shared, Slow
+from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.surroundings import Costs, Ideal, Lan, Pause, Shared, Slow
 
 # For chance, and for what comes on top of each other.
 SLACK: Final = 2.0

@@ -11,16 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from semcast.sim.scenario import (
-    Crash,
-    Faults,
-    Ideal,
-    Lan,
-    Leave,
-    ProcessFault,
-    ProtocolScenario,
-    Restart,
-)
+from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.surroundings import Crash, Faults, Ideal, Lan, Leave, ProcessFault, Restart
 from semcast.sim.traffic import Overwrites
 
 # The share of all cases.

@@ -1,6 +1,6 @@
 """Small scopes: how many processes and messages, what replaces what, and what may go wrong.
 
-What `sim.exhaust` goes through. Knows nothing of how.
+What `exhaust` goes through. Knows nothing of how.
 """
 
 from collections.abc import Iterator
