@@ -351,8 +351,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds/roll.py",
-                "            self._change(member, self.life(member), life)\n",
-                "            self._change(member, life, life)\n",
+                "        self._who = int(view.digest)\n",
+                "        self._who = view.gone\n",
             ),
         ),
         first=616,

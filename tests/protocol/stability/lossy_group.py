@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from semcast.protocol.membership.view import View
 from semcast.protocol.stability.rounds.coordp import CoordP
 from semcast.protocol.stability.rounds.fulldist import FullDist
 from semcast.protocol.stability.rounds.s_coordp import SCoordP
@@ -44,6 +45,10 @@ class LossyGroup:
         self.stream: Final = stream or random.Random(0)
         self.size: Final = shape.members
         self.trackers: Final = [self.make(at) for at in range(self.size)]
+        # Who is there, and in which life, as far as each member knows.
+        self.views: Final = [self.first_view] * self.size
+        for tracker in self.trackers:
+            tracker.roll.install(self.first_view)
         # What is really there, by member.
         self.has: Final = [np.zeros(width, np.int64) for _ in range(self.size)]
         self.now_ns = 0
@@ -73,6 +78,14 @@ class LossyGroup:
         )
 
     @property
+    def first_view(self) -> View:
+        return View.first(list(range(self.size)), 0, 0)
+
+    def install(self, at: int, view: View) -> None:
+        self.views[at] = view
+        self.trackers[at].roll.install(view)
+
+    @property
     def alive(self) -> list[int]:
         return [at for at in range(self.size) if at not in self.gone]
 
@@ -88,7 +101,7 @@ class LossyGroup:
         self.lives[at] += 1
         self.has[at] = np.zeros(self.width, np.int64)
         self.trackers[at] = self.make(at)
-        self.trackers[at].roll.reborn(at, self.lives[at])
+        self.install(at, self.first_view.with_life(at, self.lives[at]))
         self.joined[at] = self.votes < self.size
         if not self.joined[at]:
             self.trackers[at].abstain_on(list(range(self.width)), [])
@@ -158,7 +171,7 @@ class LossyGroup:
             heapq.heappush(self._queue, (self.paused[to], number, sender, life, to, message))
             return
         tracker = self.trackers[to]
-        if to in self.gone or life < tracker.roll.life(sender):
+        if to in self.gone or life < self.views[to].life(sender):
             return
         if isinstance(message, bool):
             self._on_reborn(to, sender, life, message)
@@ -195,7 +208,8 @@ class LossyGroup:
 
     def _on_reborn(self, at: int, sender: int, life: int, answer: bool) -> None:
         tracker = self.trackers[at]
-        if tracker.roll.reborn(sender, life):
+        if life > self.views[at].life(sender):
+            self.install(at, self.views[at].with_life(sender, life))
             tracker.wanted = True
             tracker.epoch_changed(self.now_ns)
         if answer and self.lives[at] > 0 and at != sender:

@@ -71,22 +71,6 @@ def test_a_tree_hung_up_elsewhere_is_still_a_tree_of_all(
     }
 
 
-def test_an_epoch_names_who_is_alive_and_in_which_life() -> None:
-    """INV-EPOCH, whatever the order in which things happened."""
-    one, other = Roll(filled_tree(6, 2)), Roll(filled_tree(6, 2))
-    assert (one.remove(2), one.reborn(4, 9), one.remove(5)) == (True, True, True)
-    assert one.epoch != other.epoch
-    assert other.remove(5)
-    assert one.epoch != other.epoch
-    assert (other.remove(2), other.reborn(4, 9)) == (True, True)
-    assert one.epoch == other.epoch
-    other.reborn(4, 10)
-    assert one.epoch != other.epoch
-    assert not other.reborn(4, 9), "lives only go on"
-    one.restore(2)
-    assert (one.alive_count, one.alive(2), one.alive(5)) == (5, True, False)
-
-
 def test_an_epoch_names_the_view_that_counts_whatever_counted_before() -> None:
     """INV-EPOCH, by views: who is gone, and in which life everybody is."""
     first = View.first([10, 20, 30], 1)
@@ -109,8 +93,7 @@ def test_an_epoch_names_the_view_that_counts_whatever_counted_before() -> None:
 def test_the_next_around_the_ring_stands_in() -> None:
     roll = Roll(filled_tree(5, 1))
     assert roll.successor(1) == 1
-    roll.remove(1)
-    roll.remove(2)
+    roll.install(View.first(list(range(5)), 1).without(1).without(2))
     assert (roll.successor(1), roll.rank(3, 0), roll.rank(0, 3)) == (3, 1, 2)
 
 

@@ -17,7 +17,7 @@ def make_detection(
     guarded: bool,
     joining: bool,
 ) -> Detection:
-    """The detection that a member is told to use. What needs arrays is imported only then."""
+    """The detection that the configuration names. Rounds need numpy, so they are imported late."""
     if config.stability == "gossip":
         return GossipDetection(config, me, view, random, guarded, joining)
     from semcast.protocol.stability.rounds.detection import RoundDetection

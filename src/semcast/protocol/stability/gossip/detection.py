@@ -1,7 +1,7 @@
-"""Detection by gossip (SRM §5.3): votes of all members, told to a few at a time.
+"""Detection by gossip (SRM §5.3): each member sends the votes that it knows to a few others.
 
 What this member has and the vectors of others go in; what is stable and safe, and vectors, come
-out. When to tell is for `telling` to say, how votes are counted for `tracker`.
+out. `pace` decides when the next vectors go out, and `tracker` counts votes.
 """
 
 from typing import Final, final
@@ -48,9 +48,9 @@ class GossipDetection(Detection):
         self._resting = False
         self._leaving = False
         self._waits = False
-        # INV-EXCUSED: silent members, as bits, that are not waited for by one that leaves.
+        # INV-EXCUSED: the silent members, as bits, that this member does not wait for if it leaves.
         self._excused = 0
-        # Whether a period is over, so that others are to be told.
+        # Whether vectors are due; `pack` sends them.
         self._due = False
 
     def kinds(self) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ class GossipDetection(Detection):
         same = view.digest == self._followed.view.digest
         self._followed.install(view)
         if same:
-            return  # but for its number
+            return  # only its number is another
         self._stability.install(view)
         self._safety.install(view)
         self._excused = 0
@@ -134,7 +134,7 @@ class GossipDetection(Detection):
         return self._stability.joining
 
     def _take(self, stable: list[Source], safe: list[Source]) -> None:
-        """Note what has come of what was told."""
+        """Collect what the trackers have found out."""
         joined = self._stability.take_joined()
         if joined:
             for source in joined:
@@ -158,7 +158,7 @@ class GossipDetection(Detection):
         for row in frame.rows:
             if row.agreed < tracker.agreed(row.source):
                 self._pace.somebody_is_behind(now_ns)
-            # Whoever tells has voted in the round, so it has no less than the lowest.
+            # Whoever sent the vector has voted in the round, so it has no less than the lowest.
             heard = Heard(row.source, int(row.newest), int(source.sender), int(row.lowest))
             self._agreed.heard.append(heard)
         waits_for_us = frame.waits and self._stability.lacks_vote(frame)
@@ -182,7 +182,7 @@ class GossipDetection(Detection):
         return self._pace.due_ns()
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
-        """Tell a few others who has what; less and less often when there is nothing to tell."""
+        """Send vectors to a few others, if they are due."""
         if not self._due:
             return
         self._due = False
@@ -198,14 +198,14 @@ class GossipDetection(Detection):
     def figures(self) -> dict[str, int]:
         return {"sources_followed": len(self._stability.sources())}
 
-    # -- whom to tell ------------------------------------------------------------------------------
+    # -- to whom vectors go ------------------------------------------------------------------------
 
     def _is_small(self) -> bool:
-        """Whether the group is small enough for everybody to be told at once."""
+        """Whether the group is so small that vectors go to everybody."""
         return len(self._others) <= self._config.gossip_fanout
 
     def _on_demand(self) -> bool:
-        """Whether others are told when that helps, not only when a period is over."""
+        """Whether vectors go out when that helps, not only when a period is over."""
         return self._config.gossip_messages > 0 and self._is_small()
 
     def _peers(self) -> list[int]:

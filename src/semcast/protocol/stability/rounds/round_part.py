@@ -1,9 +1,9 @@
 """One member's part in a round: its own vote and those of its feeders in; what to pass on, out.
 
 A member enters a round, waits for its *feeders*, adds its own vote, and passes the result on to its
-*target*; the root ends the round and tells everybody what is agreed. A protocol is little more than
-who feeds whom. Knows nothing of what goes wrong: messages that arrive, and those that do not, are
-the business of `rounds`, which also says why no vote is ever missing.
+*target*; the root ends the round and sends everybody what is agreed. A protocol is little more than
+who feeds whom. Knows nothing of messages that arrive late, twice or never: `tracker` deals with
+these, and says why no vote is ever missing.
 """
 
 from abc import ABC, abstractmethod
@@ -30,8 +30,8 @@ from semcast.protocol.stability.rounds.votes import (
 )
 
 SECOND_NS: Final = 1_000_000_000
-# What this member is doing in the latest round that it knows: nothing (any more), waiting for its
-# feeders, waiting for the result.
+# What this member does in the latest round that it knows: nothing, or nothing any more (IDLE); it
+# waits for its feeders (GATHERING), or for the result (SENT).
 IDLE: Final = 0
 GATHERING: Final = 1
 SENT: Final = 2
@@ -52,17 +52,17 @@ class RoundPart(ABC):
         hints: bool = False,
         roll: Roll | None = None,
     ) -> None:
-        """`votes` are needed: those of all members for stability, f+1 for safety.
+        """`votes`: how many are needed, which is all for stability and f+1 for safety.
 
-        `timeout_ns` is a guess at how long a round takes; it is measured from then on. A group may
-        do nothing for `quiet_ns` although there is something to agree on. `hints`: say too what is
-        the newest that anybody heard of.
+        `timeout_ns` is a guess at how long a round takes, until one is measured. A group may do
+        nothing for `quiet_ns` although there is something to agree on. With `hints`, messages also
+        say which is the newest that anybody heard of.
         """
         self.me: Final = me
         self.width: Final = width
         self.roll: Final = roll if roll is not None else Roll(shape)
         self.timeouts: Final = RoundTimeouts(timeout_ns, max(1, timeout_ns // 16))
-        # What this member has, by column; only grows. Whoever assigns it sees to that.
+        # What this member has, by column. It only grows, which whoever assigns it has to ensure.
         zeros = np.zeros(width, np.int64)
         self.own: Numbers = zeros
         # INV-AGREED: enough members have everything up to here; never falls.
@@ -71,20 +71,20 @@ class RoundPart(ABC):
         # On which columns this member has no vote.
         self._away: NDArray[np.bool_] | None = None
         self._waits = False
-        # The same when it last voted.
+        # What `_away` was when this member last voted.
         self._was_away: NDArray[np.bool_] | None = None
         # Whether a round is wanted even if there is nothing to agree on.
         self.wanted = False
-        # Whether somebody spoke of another epoch.
+        # Whether a message of another epoch came.
         self.strange = False
         self._needed: Final = 0 if votes >= members else votes
         self._quiet_ns: Final = quiet_ns
-        # The array that `own` is, if nobody else has it: it may then be written to.
+        # The same array as `own` if no message shares it, so that it may be written to.
         self._writable: Numbers | None = None
         # INV-LATEST: the latest round that this member knows, whether or not it takes part.
         self._round: i64 = 0
-        # Whether that was in this epoch. If not, another of the same number is later: its root did
-        # not know of that one, or is gone, or came back without memory and gives the number again.
+        # Whether that was in this epoch. If not, another of the same number is later: whoever began
+        # it did not know of that one, or came back without memory and used the number again.
         self._round_is_known = True
         self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
         self._phase = IDLE
@@ -100,22 +100,22 @@ class RoundPart(ABC):
         self._deadline_ns: i64 = NEVER
         self._out: list[tuple[int, RoundMessage]] = []
 
-    # -- what a protocol is ------------------------------------------------------------------------
+    # -- what a protocol decides -------------------------------------------------------------------
 
     @abstractmethod
     def _feeders(self, shape: Shape) -> list[int]:
-        """Whose votes must be here before mine go on, or before the round ends at its root."""
+        """Members whose votes I wait for before I send mine on, or as the root end the round."""
 
     @abstractmethod
     def _target(self, shape: Shape) -> int:
-        """Where my votes and those of my feeders go; I am not the root."""
+        """The member to which my votes and those of my feeders go, if I am not the root."""
 
     def _launch(self) -> None:
-        """A round begins, and I am its root."""
+        """As the root, begin a round."""
         self._out.append((EVERYBODY, self._message(START, 0)))
 
     def _announce(self, info: RoundMessage) -> None:
-        """A round has ended, and I am its root."""
+        """As the root, send the result of a round."""
         self._out.append((EVERYBODY, info))
 
     # -- what a member has, and what is agreed -----------------------------------------------------
@@ -128,8 +128,8 @@ class RoundPart(ABC):
         self.own[column] = seq
 
     def put(self, column: int, own: int, agreed: int, newest: int) -> None:
-        """A column is for another source from now on, of which this is known. No votes on the one
-        before it may be under way.
+        """From now on a column is for another source, of which so much is known. No votes on the
+        former source may be under way.
         """
         self.own = _with(self.own, column, own)
         self._writable = None
@@ -142,8 +142,8 @@ class RoundPart(ABC):
             self._info = self._info.without(column)
 
     def begin_at(self, column: int, seq: int) -> None:
-        """Begin with a column after `seq`, which a round came to; what it came to stays known,
-        since others may still ask for it.
+        """Begin with a column after `seq`, the result of a round. The result stays known, since
+        others may still ask for it.
         """
         self.own = _with(self.own, column, seq)
         self._writable = None
@@ -155,8 +155,8 @@ class RoundPart(ABC):
             self.newest = _with(self.newest, column, seq)
 
     def abstain_on(self, columns: list[int], others: list[int]) -> None:
-        """Have no vote on these columns, from the next vote on. One is wanted on the former; the
-        others are for sources that this member has not heard of.
+        """From the next vote on, abstain on all of these. On `columns` this member wants a vote;
+        `others` are for sources that it has not heard of.
         """
         self._waits = bool(columns)
         self._away = None
@@ -185,13 +185,13 @@ class RoundPart(ABC):
         return self._info
 
     def wants(self) -> bool:
-        """Whether a round is wanted: there is something to agree on."""
+        """Whether a round is wanted, because there is something to agree on."""
         if self.wanted or self._waits or bool((self.own > self.agreed).any()):
             return True
         return self.newest is not None and bool((self.newest > self.agreed).any())
 
     def watch(self, now_ns: i64) -> None:
-        """There may be something to agree on: if nobody does anything about it, ask."""
+        """If there is something to agree on, set a time at which to ask for a round."""
         if self._phase == IDLE and self._deadline_ns == NEVER and self.wants():
             self._deadline_ns = now_ns + self._quiet_ns + 2 * self.timeouts.wait_ns()
 
@@ -200,7 +200,7 @@ class RoundPart(ABC):
         return self._deadline_ns
 
     def take_out(self) -> list[tuple[int, RoundMessage]]:
-        """What to send: a member's index or EVERYBODY, and what to tell it."""
+        """What to send: messages, each with a member's index or EVERYBODY."""
         out, self._out = self._out, []
         return out
 
@@ -212,7 +212,7 @@ class RoundPart(ABC):
         return self._go_on_if_ready(now_ns)
 
     def _enter(self, round_number: i64, root: int, now_ns: i64) -> None:
-        """A later round than any before: whatever was under way is over."""
+        """Take part in a later round than any before; whatever was under way is over."""
         self._leave_round()
         self._round = round_number
         self._root = root
@@ -258,7 +258,7 @@ class RoundPart(ABC):
         return False
 
     def _go_on(self, now_ns: i64) -> bool:
-        """All that is waited for is here: pass it on, or end the round."""
+        """All votes that I wait for are here: pass them on, or as the root end the round."""
         self._vote()
         if self._root == self.me:
             return self._end(now_ns)
@@ -270,10 +270,10 @@ class RoundPart(ABC):
         return False
 
     def _end(self, now_ns: i64) -> bool:
-        """Everything is in, at the root: say what is agreed."""
+        """As the root, say what is agreed."""
         result = self._result()
         if result is None:
-            # Not all that are alive were in it: no round of ours. Another will be begun.
+            # Votes of some who are alive are missing, so nothing is agreed; another round follows.
             self._leave_round()
             self._deadline_ns = now_ns + self.timeouts.wait_ns()
             return False
@@ -284,7 +284,7 @@ class RoundPart(ABC):
         return grown
 
     def _result_count(self) -> int:
-        """How many votes an INFO stands for."""
+        """The count that an INFO carries."""
         return self._votes_in()
 
     def _result(self) -> Numbers | None:
@@ -313,9 +313,9 @@ class RoundPart(ABC):
         return grown
 
     def _learn(self, values: Numbers) -> bool:
-        """So much is agreed, somebody says."""
-        # If everybody has it, so have I; should anything ever be wrong, nothing is forgotten here
-        # that is not here.
+        """Another member says that so much is agreed."""
+        # If everybody has it, this member has it too. The minimum is a precaution: were anything
+        # ever wrong, this member would not forget what it never had.
         agreed = highest(self.agreed, values if self._needed else lowest(values, self.own))
         grown = agreed is not self.agreed and bool((agreed > self.agreed).any())
         self.agreed = agreed

@@ -1,15 +1,16 @@
 """Rounds of stability detection: what the five protocols of STAB have in common.
 
-What this member has, what others tell it and the time go in; what is agreed, and what to tell
-whom, come out. One tracker is for one page of `width` sequences, in arrays.
+What this member has, messages of others and the time go in; what is agreed, and messages for
+others, come out. One tracker is for one page of `width` sequences, in arrays.
 
 A round is named by its number and its *root*, the member that began it; of two rounds the one with
 the larger number is the later, or the one with the smaller root. It goes up a tree or along a ring;
 what a member does in it when all goes well is in `round_part`. What the paper leaves out is done
 here, for all protocols alike:
 
-- Who waits in vain asks its feeders again (START to those alone), or the root for the result (ASK).
-- A root that is silent for long is stood in for by the next around the ring.
+- A member that waits in vain asks its feeders again (START to those alone), or the root for the
+  result (ASK).
+- If a root is silent for long, the next around the ring stands in for it.
 - When somebody is gone or comes back, the epoch changes, and with it the tree or ring; rounds of
   another epoch are over.
 
@@ -22,9 +23,9 @@ Why nobody's vote is ever missing from what is agreed:
 - A member takes no part in a round earlier than the last one it knows. A root that takes part in a
   later round gives up its own.
 
-Why somebody who comes back without memory misses nothing that it needs: it abstains, so
-that what is agreed is the lowest of the *others*, and begins there. That is not lower than what was
-ever agreed without it: all others took part in a round of the epoch that names its new life, so
+Why a member that comes back without memory misses nothing that it needs: it abstains, so that what
+is agreed is the lowest of the *others*, and begins there. That is not lower than what was ever
+agreed without it: all others took part in a round of the epoch that names its new life, so
 their earlier rounds are over, and what was agreed in those they all have. It begins with the result
 of the latest round that it abstained in, and has a vote from then on (INV-JOIN).
 """
@@ -45,22 +46,22 @@ __all__ = ["ACK", "ASK", "EVERYBODY", "INFO", "NEVER", "START", "RoundMessage", 
 class RoundTracker(RoundPart):
     """One member's part in the rounds of a page, whatever goes wrong."""
 
-    # Whether a START only ever means that somebody has waited in vain, so that it is passed on.
+    # True if nobody sends a START but after a wait in vain, so that it has to be passed on.
     start_is_alarm: ClassVar[bool] = False
 
-    # -- what a protocol may do otherwise ----------------------------------------------------------
+    # -- what protocols may override ---------------------------------------------------------------
 
     def _heard_result(self, info: RoundMessage) -> None:
-        """The result of a round came for the first time."""
+        """The result of a round is heard for the first time."""
 
     def _informer(self, shape: Shape) -> int:
-        """Whom to ask for a result."""
+        """The member to ask for a result."""
         return shape.root
 
     # -- what a world or a member does -------------------------------------------------------------
 
     def start(self, now_ns: i64) -> None:
-        """Begin a round, if I am the one who may and none is under way."""
+        """Begin a round, if this member is the coordinator and none is under way."""
         if self._phase == IDLE and self.coordinator() == self.me:
             self._begin(now_ns)
 
@@ -71,11 +72,11 @@ class RoundTracker(RoundPart):
             self.watch(now_ns)
 
     def greet(self, member: int) -> None:
-        """Speak to a member that has another epoch in mind, so that it tells what it knows."""
+        """Write to a member that uses another epoch, so that it answers with what it knows."""
         self._out.append((member, self._message(ASK, 0)))
 
     def on_round_message(self, message: RoundMessage, sender: int, now_ns: i64) -> bool:
-        """Somebody's message arrived. Says whether more is agreed now."""
+        """A message of another member arrived. Returns whether more is agreed now."""
         if sender == self.me or not self.roll.alive(sender):
             return False
         if message.newest is not None and self.newest is not None:
@@ -108,7 +109,7 @@ class RoundTracker(RoundPart):
         return self._on_votes(message, sender, now_ns)
 
     def on_timer(self, now_ns: i64) -> bool:
-        """Whatever is due: ask again, or stand in for a silent root. Says as `on_round_message`."""
+        """Ask again, or stand in for a silent root. Returns as `on_round_message` does."""
         if now_ns < self._deadline_ns:
             return False
         if self._phase == IDLE and not self.wants():
@@ -127,16 +128,8 @@ class RoundTracker(RoundPart):
         self._ask(root)
         return self._pull(now_ns) if self._phase == GATHERING else False
 
-    def remove(self, member: int, now_ns: i64 = 0) -> bool:
-        """That member is gone. Says as `on_round_message`."""
-        return self.roll.remove(member) and self.epoch_changed(now_ns)
-
-    def restore(self, member: int, now_ns: i64 = 0) -> bool:
-        """That member is back, and has to vote again."""
-        return self.roll.restore(member) and self.epoch_changed(now_ns)
-
     def epoch_changed(self, now_ns: i64) -> bool:
-        """The roll has changed: the round under way is over, and the next is among others."""
+        """The roll has changed, so the round under way is over. Returns as `on_round_message`."""
         was_root = self._phase != IDLE and self._root == self.me
         self._leave_round()
         self._round_is_known = False
@@ -165,7 +158,7 @@ class RoundTracker(RoundPart):
         return self._round_is_known and message.root > self._root
 
     def _on_info(self, message: RoundMessage, now_ns: i64) -> bool:
-        """What is agreed is true whenever it was said; but it may end the round under way too."""
+        """What is agreed stays true, whichever round said so. An INFO may also end our round."""
         if message.values is None:
             return False
         same_epoch = message.epoch == self.roll.epoch and self.roll.alive(message.root)
@@ -185,7 +178,7 @@ class RoundTracker(RoundPart):
 
     def _on_start(self, sender: int, fresh: bool, now_ns: i64) -> bool:
         if self._phase == SENT and self._sent is not None:
-            # Somebody waits for what I sent.
+            # The target of my votes did not get them.
             self._out.append((self._target(self.roll.shape(self._root)), self._sent))
         elif self._phase == IDLE and self._info is not None:
             self._out.append((sender, self._info))
@@ -197,7 +190,7 @@ class RoundTracker(RoundPart):
         return False
 
     def _on_former_round(self, message: RoundMessage, now_ns: i64) -> bool:
-        """Others remember a round of a former life of mine, which nobody can end: begin another."""
+        """Others know a round that I began in a former life. Nobody can end it: begin another."""
         self._leave_round()
         self._round = message.round
         self._root = self.me
@@ -206,8 +199,8 @@ class RoundTracker(RoundPart):
         return self._begin(now_ns) if message.kind in (START, ASK) else False
 
     def _on_round_of_the_gone(self, message: RoundMessage, now_ns: i64) -> bool:
-        """Others remember a round whose root is gone since: they take no part in mine unless it is
-        later than that.
+        """Others know a later round than mine, whose root is gone. They take part in mine only if
+        it is later still.
         """
         if self._phase == IDLE or self._root != self.me or message.round <= self._round:
             return False
@@ -223,7 +216,7 @@ class RoundTracker(RoundPart):
         return self._go_on_if_ready(now_ns)
 
     def _on_ask(self, message: RoundMessage, sender: int, now_ns: i64) -> bool:
-        """Somebody who knows the latest round waits for its result, or wants another."""
+        """A member that knows the latest round waits for its result, or wants another round."""
         if self._phase != IDLE:
             if self._root == self.me:
                 self._out.append((sender, self._message(START, 0)))
@@ -234,7 +227,7 @@ class RoundTracker(RoundPart):
         return False
 
     def _bring_up_to_date(self, message: RoundMessage, sender: int) -> None:
-        """Somebody does not know the latest round."""
+        """Show the latest round to a member that does not know it."""
         if self._info is not None:
             self._out.append((sender, self._info))
         elif self._phase != IDLE or message.kind == START:
@@ -243,7 +236,7 @@ class RoundTracker(RoundPart):
     # -- waiting in vain ---------------------------------------------------------------------------
 
     def _pull(self, now_ns: i64) -> bool:  # noqa: ARG002
-        """Ask those whose votes are missing; everybody, if nobody at all has answered."""
+        """Ask those whose votes are missing again, or everybody if nobody has answered."""
         start = self._message(START, 0)
         if self._root == self.me and self._votes_in() <= 1 and self._missing.count > 1:
             self._out.append((EVERYBODY, start))
@@ -253,12 +246,14 @@ class RoundTracker(RoundPart):
         return False
 
     def _can_do_without(self) -> bool:
-        """Whether the late are not needed; on the way up, few votes are better than none."""
+        """Whether to go on without the late. Those below the root always may: with f+1 votes, few
+        are better than none.
+        """
         enough = self._root != self.me or self._votes_in() >= self._needed
         return self._needed > 0 and enough
 
     def _ask(self, root: int) -> None:
-        """Ask for a result, or for a round."""
+        """Ask for the result of the round under way; or, if there is none, for a round."""
         if root == self.me:
             return
         if self._phase == IDLE:

@@ -4,8 +4,8 @@
 member processes 4 messages, whatever the size of the group, and waits longest.
 
 With f+1 votes the train returns to the root as soon as that many are on it. It carries one array,
-the lowest of them; so each round it goes first to another member, and one slow member is not always
-among them.
+the lowest of them. So in each round it goes first to another member; otherwise one slow member
+might be among the first every time.
 """
 
 from typing import ClassVar, final
@@ -21,7 +21,7 @@ from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 
 @final
 class Train(RoundTracker):
-    """Each member hears the one before it and tells the one after it."""
+    """Each member hears the one before it and sends to the one after it."""
 
     start_is_alarm: ClassVar[bool] = True
 
@@ -83,7 +83,7 @@ class Train(RoundTracker):
 
     def _pull(self, now_ns: i64) -> bool:
         if self._needed and self._root == self.me:
-            # Somebody on the way does not answer: another way may do without it.
+            # A member on the way does not answer; a train with another first stop may not need it.
             return self._begin(now_ns)
         return super()._pull(now_ns)
 
