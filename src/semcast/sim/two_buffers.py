@@ -206,12 +206,12 @@ class Model:
         self._fast = Receiver(PurgingBuffer(config, record=True), 0)
         self._k = settings.buffers.k
         self._senders: dict[int, Sender] = {}
-        stream = random.Random(f"{seed}/sender/traffic")
+        rng = random.Random(f"{seed}/sender/traffic")
         traffic = settings.traffic
         self._items: Iterator[Item] = (
-            traffic.items(stream, settings.senders)
+            traffic.items(rng, settings.senders)
             if isinstance(traffic, Chains | Replay)
-            else traffic.items(stream)
+            else traffic.items(rng)
         )
         self._events: list[Event] = []
         self._numbers = 0

@@ -92,7 +92,7 @@ class Detection(Part):
 
     @abstractmethod
     def excuse(self, silent: list[int]) -> None:
-        """This member leaves: it should not wait for the votes of these, if it can do without."""
+        """As a member that leaves, wait no longer for the votes of these, if that is possible."""
 
     # -- what is agreed ----------------------------------------------------------------------------
 

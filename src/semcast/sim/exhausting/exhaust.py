@@ -53,17 +53,17 @@ from semcast.sim.exhausting.automaton import (
 from semcast.sim.exhausting.closing import Closing, Path
 from semcast.sim.exhausting.scope import NOBODY, Scope
 
-# Fits a datagram of the smallest path alone, but not with another one.
+# So large that the smallest datagram holds one message but not two.
 _BODY: Final = b"x" * 250
 _ROUNDS_MAX: Final = 40
-# Each takes about 1 KB, with all that belongs to it.
+# A state takes about 1 KB, with all that belongs to it.
 STATES_MAX: Final = 2_000_000
-# Progress is told once in so many states.
+# How many states there are between two reports of progress.
 _PROGRESS_STATES: Final = 1000
 _VERBS: Final = {TICK: "timer", TAKE: "takes all", MULTICAST: "multicasts", REMOVE: "removes"}
 
-# By member its state; then, by pair of members, the number of the queue of datagrams on their way;
-# then how many were lost, and how often timers fired.
+# The state of each member; for each pair of members the number of the queue of datagrams on their
+# way; how many datagrams were lost; and how often timers fired.
 State: TypeAlias = tuple[int, ...]
 
 
@@ -105,7 +105,7 @@ def exhaust(
     states_max: int = STATES_MAX,
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Explore all of a scope, or as much as time and memory allow; `tell` hears of the states."""
+    """Explore all of a scope, or as much as time and memory allow. `progress` gets the count."""
     return _Search(scope, seconds, states_max, progress).run()
 
 
@@ -161,7 +161,7 @@ class _Search:
         except _CutShortError:
             pass
         except Exception as error:
-            # Whatever it is, it is ours; the innermost place says most.
+            # Any exception is a bug of ours; the innermost place says most.
             place = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
             outcome.violations = [Violation("Exception", text, "", (), len(self.path))]
@@ -203,7 +203,7 @@ class _Search:
             sums[-1] += total
 
     def enter(self, state: State, path: Path) -> list["_Move"]:
-        """A state for the first time: end the run here in every way, and say how it may go on."""
+        """Enter a new state: end the run here in every way, and return how it may go on."""
         late = self.deadline_s is not None and time.monotonic() > self.deadline_s
         if late or len(self.onward) == self.states_max:
             raise _CutShortError
@@ -283,7 +283,7 @@ class _Search:
         now = list(state)
         had = 0
         if dead != NOBODY:
-            # Of a crashed process counts what it had, and that it says nothing any more.
+            # All that matters of a crashed process is what it had; it sends nothing more.
             had = self.members[dead].had[now[dead]]
             now[dead] = 0
             for at in range(count):

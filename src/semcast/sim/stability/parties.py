@@ -80,7 +80,7 @@ def _gossip(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]], seed: int
 ) -> list[Party]:
     members = shape.members
-    stream = random.Random(f"{seed}/gossip")
+    rng = random.Random(f"{seed}/gossip")
     nothing = np.zeros(len(pool[0]), np.int64)
     period_ns = round((scenario.gossip.period_ms or gossip_period_ms(scenario, shape)) * 1e6)
     everybody = (1 << members) - 1
@@ -92,7 +92,7 @@ def _gossip(
             nothing,
             period_ns,
             scenario.gossip.fanout,
-            stream,
+            rng,
             everybody,
         )
         for member in range(members)

@@ -70,8 +70,8 @@ def make_shape(scenario: StabilityScenario, seed: int) -> Shape:
     if isinstance(tree, CompleteTree):
         return complete_tree(tree.branching, tree.height, tree.leaves_each)
     if isinstance(tree, RandomTree):
-        stream = random.Random(f"{seed}/tree")
-        return random_tree(tree.members, tree.branching, tree.height, stream)
+        rng = random.Random(f"{seed}/tree")
+        return random_tree(tree.members, tree.branching, tree.height, rng)
     return filled_tree(tree.members, tree.branching)
 
 
@@ -89,8 +89,8 @@ def wrong_members(parties: Sequence[Party], expected: NDArray[np.int64]) -> int:
 
 def _received(senders: int, members: int, seed: int) -> list[NDArray[np.int64]]:
     """Up to which message of each sender members have everything."""
-    stream = np.random.default_rng([seed, 0x57AB])
-    return [stream.integers(1, 1000, senders) for _ in range(min(_POOL, members))]
+    rng = np.random.default_rng([seed, 0x57AB])
+    return [rng.integers(1, 1000, senders) for _ in range(min(_POOL, members))]
 
 
 class World(Arrivals):

@@ -57,7 +57,7 @@ class GossipPace:
         return min(self.next_ns, self._waits_until_ns)
 
     def no_room(self, now_ns: i64) -> None:
-        """This member has no room to send until votes come."""
+        """From now on this member has no room to send until votes come."""
         if self._waits_until_ns == NEVER:
             self._wait_ns = self._wait_first_ns
             self._waits_until_ns = max(now_ns, self._sent_ns) + self._wait_ns
