@@ -1,10 +1,10 @@
-"""Faults of the network: layers that may be put on any model, one thing each (as in JGroups).
+"""Faults of the network: layers that may be put on any model, one fault each (as in JGroups).
 
 A layer stands where copies leave the model, so that what it drops has used bandwidth, and so that
-the copies of one multicast suffer independently. Copies in, the same copies out: fewer, later,
-twice, in another order or altered. Several layers stack; the last one added is met first.
+the copies of one multicast suffer independently. Copies go in; the same copies come out, but fewer,
+later, twice, in another order or altered. Layers stack: a copy meets the last one added first.
 
-Each draws from a seeded stream of its own, by custom `random.Random(f"{seed}/faults/loss")`, so
+Each layer draws from a generator of its own, by custom `random.Random(f"{seed}/faults/loss")`, so
 that switching one on or off shifts no other. `active = False` heals it: it then lets all pass and
 draws nothing. `to_nodes` limits it to what goes to those nodes. Knows nothing of what packets hold.
 Faults of processes (crashes, pauses) belong to the world.
@@ -25,7 +25,7 @@ _DELAY_NS_MAX: Final = 1 << 60
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Fault(Layer):
-    """Base of the faults: `strike` decides about the copies that it does not have to let pass."""
+    """Base of the faults: `strike` gets the copies that the fault may affect."""
 
     def __init__(self, to_nodes: frozenset[int] | None = None) -> None:
         super().__init__()
@@ -230,7 +230,7 @@ class Corruption(Fault):
 
     def _altered(self, packet: bytes) -> bytes:
         altered = bytearray(packet)
-        # The first change is kept apart from the others: two at one place could undo each other.
+        # No other change may hit the place of the first one: two at one place could cancel out.
         changes = self._random.randrange(min(self._bytes_max, len(packet)))
         spared = self._random.randrange(len(packet))
         altered[spared] ^= 1 + self._random.randrange(255)

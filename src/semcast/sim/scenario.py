@@ -112,7 +112,7 @@ class ProtocolScenario(Settings):
     seed: int = 1
     duration_s: Annotated[float, Between(1e-3, 1e7)] = 60.0
     warm_up_s: Seconds = 10.0
-    # After the traffic, for so long at most, until nothing is left to deliver or to keep.
+    # How long after the traffic the run goes on at most, until nothing is left to deliver or keep.
     drain_s: Seconds = 60.0
     senders: Nodes = (0,)
     traffic: Traffic = field(default_factory=Overwrites)
@@ -123,7 +123,7 @@ class ProtocolScenario(Settings):
     host: Host = field(default_factory=NoCost)
     consumers: tuple[Consumer, ...] = ()
     processes: tuple[ProcessFault | Restarts, ...] = ()
-    # How long after a crash for good the others are told; of a member that leaves, at most.
+    # How long after a crash for good the others learn of it; after a member left, at most so long.
     detection_ms: Milliseconds = 500.0
     # Datagrams that wait for a paused process; more are lost.
     socket_datagrams: Annotated[int, Between(0, 1_000_000)] = 256

@@ -39,7 +39,7 @@ class Lan(Settings):
     kind: Literal["lan"] = "lan"
     bandwidth_mbit_s: MbitS = 100.0
     stack_us: Microseconds = 10.0
-    # Of each link, up or down; what does not fit is lost. 0: no bound.
+    # The queue of each link, up or down; what does not fit is lost. 0: no bound.
     queue_bytes: Annotated[int, Between(0, 1 << 40)] = 0
 
 
@@ -121,7 +121,7 @@ class Faults(Settings):
     duplicate: Share = 0.0
     duplicate_ms: Milliseconds = 1.0
     corrupt: Share = 0.0
-    # Whom all of these concern; nobody named: everybody.
+    # Only datagrams to these members are affected; if none is named, those to everybody.
     to_members: Nodes = ()
     partitions: tuple[Partition, ...] = ()
 
@@ -237,7 +237,7 @@ class Restarts(Settings):
             )
 
     def each(self) -> tuple[Crash | Restart, ...]:
-        """The same, one after the other."""
+        """Each crash and restart by itself."""
         found: list[Crash | Restart] = []
         for time in range(self.times):
             at_s = self.at_s + time * self.every_s

@@ -1,8 +1,8 @@
-"""Traffic: settings and a seeded stream in; messages to send, one after the other, out.
+"""Traffic: settings and random numbers in; messages to send, one after the other, out.
 
-Each message is an `Item`: how long after the previous one, how large, what it replaces, and which
-of the senders sends it. Generators know nothing of protocols, buffers or the time of day; whoever
-is blocked simply takes the next item later.
+An `Item` says of each message how long after the previous one it comes, how large it is, what it
+replaces, and which of the senders sends it. Generators know nothing of protocols, buffers or the
+time of day; a sender that is blocked simply takes the next item later.
 """
 
 import random
@@ -44,7 +44,7 @@ class Overwrites(Settings):
     size_bytes: SizeBytes = 64
     r: Share = 0.5
     d: Annotated[int, Between(1, 1_000_000)] = 1
-    # Of those that overwrite, the share that is about several chains.
+    # The share of the overwriting messages that are about several chains.
     several: Share = 0.0
 
     def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
@@ -96,10 +96,10 @@ class Trading(Settings):
 class Game(Settings):
     """A Quake-like server: rounds of one reliable message and a few updates of items (SRM §7.1).
 
-    SRM prints 1.39 updates a round and 41.88% of messages never obsolete; the latter is
-    1 / (1 + 1.388), so 1.388 it is. 42 items are active, few of them busy and some never changed:
-    frequencies fall as 1 / rank^skew. The paper does not print the fall; this skew lets k = 32 and
-    a buffer of 40 purge 54%, and so carry a receiver of 30 ms, as SRM §7.2 says.
+    SRM prints 1.39 updates a round and 41.88% of messages never obsolete. The latter is
+    1 / (1 + 1.388), so the default is 1.388. 42 items are active, few of them busy and some never
+    changed: frequencies fall as 1 / rank^skew. The paper does not print the skew; with this one,
+    k = 32 and a buffer of 40 purge 54% and so carry a receiver of 30 ms, as SRM §7.2 says.
     """
 
     kind: Literal["game"] = "game"
@@ -109,7 +109,7 @@ class Game(Settings):
     skew: Annotated[float, Between(0, 10)] = 2.9
     update_bytes: SizeBytes = 52
     reliable_bytes_max: Annotated[int, Between(1, 1 << 20)] = 32
-    # Together at the start of a round, or evenly spread at the mean rate.
+    # Updates come together at the start of a round, or are evenly spread at the mean rate.
     gaps: Literal["rounds", "constant"] = "rounds"
 
     @property
@@ -130,7 +130,7 @@ class Game(Settings):
             yield Item(round_ns if bursts else even_ns, size, None, 0)
             whole, fraction = divmod(self.updates_per_round, 1)
             count = min(int(whole) + (rng.random() < fraction), self.entities)
-            # Within a round an item changes once, whatever happened to it.
+            # An item is sent once in a round, however often it changed.
             changed: dict[int, None] = {}
             while len(changed) < count:
                 changed[rng.choices(names, cum_weights=sums)[0]] = None
@@ -176,14 +176,14 @@ class Replay(Settings):
     file: str
     kind: Literal["replay"] = "replay"
     speed: Annotated[float, Between(1e-6, 1e9)] = 1.0
-    # Given: constant or exponential gaps instead of the recorded ones.
+    # If given, gaps are constant or exponential instead of the recorded ones.
     rate_msg_s: RateMsgS | None = None
     gaps: Gaps = "constant"
     # Used where the trace has no sizes.
     size_bytes: SizeBytes = 64
 
     def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
-        """The messages of the trace, then no more; its senders are dealt out to ours in turn."""
+        """The messages of the trace; its senders are dealt out to those of the group in turn."""
         paced = gaps_ns(self.rate_msg_s, self.gaps, rng) if self.rate_msg_s else None
         numbers: dict[str, int] = {}
         before_s: float | None = None
@@ -210,14 +210,14 @@ def gaps_ns(rate_msg_s: float, gaps: Gaps, rng: random.Random) -> Iterator[int]:
 
 
 def _several(name: str, names: int, rng: random.Random) -> Keys:
-    """Two or three of these names, which there are at least then."""
+    """Two or three names; if there are fewer, more are made up."""
     count = rng.choice((2, 2, 3))
     chosen = rng.sample(range(max(names, count)), count)
     return Keys(tuple(f"{name}{number}" for number in chosen))
 
 
 def of_sender(items: Iterator[Item], sender: int) -> Iterator[Item]:
-    """Of a stream that several senders share, the part of one of them, gaps added up."""
+    """The part of one sender in traffic that several share, with the gaps added up."""
     gap_ns = 0
     for item in items:
         gap_ns += item.gap_ns

@@ -3,9 +3,9 @@
 A case that was drawn and random numbers of its own go in; for a share of all seeds the same case
 with restarts comes out. Mostly the member is a sender, so that the group gets many short streams of
 it. The former ones may lack their end, while the member itself has forgotten all of them. It is
-away for less than a gossip period, so that nobody notices, or for longer than it is there. In some cases
-datagrams are held up for longer than several lives, so that votes, requests and messages of former
-lives arrive in later ones.
+away for less than a gossip period, so that nobody notices, or for longer than it is there. In some
+cases datagrams are held up for longer than several lives, so that votes, requests and messages of
+former lives arrive in later ones.
 
 Cases stay within what is promised. A member that is back has none of the copies it had, so for
 "group" it counts as one of the f members that may crash, from its first crash on; in its later
@@ -60,7 +60,7 @@ class _Comeback:
         )
 
     def restarts(self) -> Restarts:
-        """Restarts that are spread over the traffic or close together, with short or long pauses."""
+        """Restarts spread over the traffic or close together, with short or long pauses."""
         rng, traffic_s = self.rng, self.drawn.duration_s * _BACK
         period_s = self.drawn.protocol.gossip_period_ms / 1000
         evenly_s = traffic_s / (self.times + 1)

@@ -3,8 +3,8 @@
 The time counts from when everything is over: traffic, loss, partitions, pauses, and until others
 have learned who crashed. From then on nothing is in the way, so what is still held has to be
 repaired and voted for, which takes a number of round trips and no more. A member that leaves goes
-on repairing until it may go, so leaving adds only the time until others hear of it. The bound is the
-sum of all that may have to happen one after the other, with slack: generous for a protocol that
+on repairing until it may go, so leaving adds only the time until others hear of it. The bound is
+the sum of all that may have to happen one after the other, with slack: generous for a protocol that
 works, and far too short for one that waits in vain for a second at a time. Knows nothing of how a
 run is judged.
 """

@@ -18,7 +18,7 @@ from semcast.sim.scheduler import Scheduler
 
 @final
 class SwitchedLan(Network):
-    """100 Mb/s duplex ports and 10 µs for each traversal of a stack, unless told otherwise."""
+    """By default, 100 Mb/s duplex ports and 10 µs for each traversal of a stack."""
 
     def __init__(
         self,

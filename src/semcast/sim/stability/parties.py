@@ -24,14 +24,14 @@ TRACKERS: Final[dict[str, type[RoundTracker]]] = {
     "s_coordp": SCoordP,
     "s_train": STrain,
 }
-# Longer than any round; nobody looks at the clock then.
+# Longer than any round, so that no timer fires.
 NO_TIMEOUT_NS: Final = 1 << 50
 _PERIOD_MIN_MS: Final = 30.0
 _BUSY_MAX: Final = 0.8
 
 
 class Party(Protocol):
-    """What the world needs of a member's tracker; `RoundTracker` is one."""
+    """What the world needs of a member's tracker, such as a `RoundTracker`."""
 
     @property
     def agreed(self) -> NDArray[np.int64]: ...
@@ -45,7 +45,7 @@ class Party(Protocol):
 def make_parties(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]], seed: int
 ) -> Sequence[Party]:
-    """One for each member; they share the arrays of what was received."""
+    """A party for each member. They share the arrays of received messages."""
     if scenario.protocol == "gossip":
         return _gossip(scenario, shape, pool, seed)
     return make_trackers(scenario, shape, pool)
@@ -54,7 +54,7 @@ def make_parties(
 def make_trackers(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]]
 ) -> list[RoundTracker]:
-    """The same as live groups use. Arrays are shared: 20,000 of 20,000 would not fit otherwise."""
+    """The trackers that live groups use. 20,000 arrays of 20,000 would not fit, so they share."""
     tracker = TRACKERS[scenario.protocol]
     timeout_ns = round(scenario.timeout_ms * 1e6) or NO_TIMEOUT_NS
     nothing = np.zeros(len(pool[0]), np.int64)

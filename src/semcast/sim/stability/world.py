@@ -25,7 +25,7 @@ from semcast.sim.stability.reading import Reading
 from semcast.sim.stability.round_scenario import CompleteTree, RandomTree, StabilityScenario
 
 _SLICE_EVENTS: Final = 50_000
-# How many different sets of received messages there are. Members share the arrays.
+# How many different arrays of received messages there are; members share them.
 _POOL: Final = 8
 
 
@@ -34,13 +34,13 @@ def run(
 ) -> StabilityOutcome:
     """One round; the same settings and seed give the same outcome.
 
-    `progress`, if given, is told now and then which share of the members know.
+    `progress`, if given, is called now and then with the share of the members that know.
     """
     if scenario.links.loss > 0 and scenario.timeout_ms == 0:
         scenario = replace(scenario, timeout_ms=2 * usual_ms(scenario, seed))
     shape = make_shape(scenario, seed)
     senders = min(scenario.senders or shape.members, shape.members)
-    # To a round there are only sequences; whose messages are in one does not matter to it.
+    # A round deals with sequences only, whoever sends the messages in one.
     sequences = -(-senders // scenario.senders_per_sequence)
     scenario = replace(scenario, senders=sequences, senders_per_sequence=1)
     pool = _received(sequences, shape.members, seed)
@@ -59,7 +59,7 @@ def run(
 
 
 def usual_ms(scenario: StabilityScenario, seed: int) -> float:
-    """How long a round takes that loses nothing: what members have measured, in the long run."""
+    """How long a round takes that loses nothing, as members would measure it in the long run."""
     whole = run(replace(scenario, links=replace(scenario.links, loss=0.0)), seed)
     return scenario.deadline_s * 1e3 if whole.time_to_stable_ms is None else whole.time_to_stable_ms
 
@@ -76,7 +76,7 @@ def make_shape(scenario: StabilityScenario, seed: int) -> Shape:
 
 
 def wrong_members(parties: Sequence[Party], expected: NDArray[np.int64]) -> int:
-    """How many agreed on anything else; those that share an array are compared once."""
+    """How many members agreed on anything else. A shared array is compared only once."""
     judged: dict[int, bool] = {}
     wrong = 0
     for party in parties:
@@ -109,7 +109,7 @@ class World(Arrivals):
         self._sizes: Final = scenario.sizes
         self._senders: Final = scenario.senders
         self._deadline_ns: Final = round(scenario.deadline_s * 1e9)
-        # Where nothing is lost nobody waits in vain, so nobody need look at the clock.
+        # Where nothing is lost nobody waits in vain, so timers are not needed.
         self._timed: Final = scenario.timeout_ms > 0 or scenario.protocol == "gossip"
         self._wake: Final[i64] = self.scheduler.add(_Wake(self))
         self._events: Final = [NO_EVENT] * shape.members
@@ -120,7 +120,7 @@ class World(Arrivals):
         self._free: Final[list[int]] = []
 
     def run(self, progress: Callable[[float], None] | None) -> None:
-        """Until every member knows and nothing is under way, or until the deadline."""
+        """Run until every member knows and nothing is under way, or until the deadline."""
         members = len(self._parties)
         self.timing.took_part(0, 0)
         for member, party in enumerate(self._parties):
@@ -155,7 +155,7 @@ class World(Arrivals):
         self._free.append(message)
 
     def wake(self, member: int) -> None:
-        """The time has come that a member's tracker named."""
+        """The deadline of a member's tracker has come."""
         self._events[member] = NO_EVENT
         self._due_ns[member] = NEVER
         if self._parties[member].on_timer(self.scheduler.now_ns):
