@@ -38,7 +38,7 @@ from semcast.wire.replay import (
 )
 from semcast.wire.seal import NONCE_PAD, Cipher, make_cipher, require_id
 
-# Datagrams may be large: beyond this size it pays to look and not to copy.
+# Parts of a datagram that is larger than this are viewed rather than copied, which is faster.
 COPIED_BYTES_MAX: Final = 4096
 
 # Why datagrams are refused: the keys of `Opener.refused`.
@@ -64,7 +64,7 @@ REFUSALS: Final = (
     UNKNOWN,
     TAG,
 )
-# Those of them that say that a datagram came before, or that its sender has a newer life.
+# Those refusals that mean: the datagram came before, or its sender has a newer life.
 REPLAYS: Final = (SEEN, TOO_OLD, OLD_INCARNATION, NO_ROOM)
 
 
@@ -93,7 +93,7 @@ class Opened:
 
 @final
 class _Known:
-    """What all datagrams that begin as this header does have in common."""
+    """What is known of all datagrams that have the same first SOURCE_BYTES."""
 
     def __init__(self, header: Header, cipher: Cipher | None) -> None:
         self.header: Final = header
@@ -114,7 +114,7 @@ class Opener:
         newcomers: Newcomers | None = None,
     ) -> None:
         """With `proving`, lives of senders count for good only once they are proved. Without
-        `newcomers`, a key is derived for every source that somebody may make up.
+        `newcomers`, a key is derived for every source, even if an attacker made it up.
         """
         require_keys(keys)
         require_id(group_id, "group id")
@@ -123,17 +123,17 @@ class Opener:
         self._ring_version = 0
         self._guard = ReplayGuard(sources_max, window_size, proving)
         self._newcomers: Final = newcomers
-        # INV-CACHE: the first bytes of datagrams of those lives that the guard knows, and what is
-        # known of datagrams that begin so under the keys of now. A life under the keys of now has
-        # two such beginnings for each key at the most, so a forgery can neither make this grow
-        # beyond that nor push anything out; and each costs one derivation, once.
+        # INV-CACHE: by the first bytes of a datagram, what is known of all that begin so. Only
+        # lives that the guard knows are here, under the present keys. Such a life has at most two
+        # beginnings for each key, so a forgery can neither make this grow beyond that nor push
+        # anything out; and each beginning costs one derivation, once.
         self._known: dict[bytes, _Known] = {}
         self._prefixes: dict[int, list[bytes]] = {}
         self.opened = 0
-        # How many keys were derived: what forgeries cost beyond this is little.
+        # How many keys were derived, which is most of what forgeries cost.
         self.derived = 0
         self.refused: Final = dict.fromkeys(REFUSALS, 0)
-        # Why the last datagram was refused that was: one of REFUSALS.
+        # Why the last refused datagram was refused: one of REFUSALS.
         self.why = ""
 
     def open(self, datagram: bytes) -> Opened:
@@ -150,7 +150,7 @@ class Opener:
     def try_open(self, datagram: bytes) -> Opened | None:
         """As `open`, but None in place of an error, and `why` is the reason.
 
-        Floods bring many that do not open: so to refuse one makes no error and no text.
+        A flood brings many datagrams that do not open, so refusing one makes no error and no text.
         """
         ring = self._ring
         if ring is not None and ring.version != self._ring_version:
@@ -185,7 +185,7 @@ class Opener:
             except InvalidTag:
                 return self._refuse(TAG)
         lasts = self._guard.commit(header.source, header.packet)
-        # In a group without a secret anybody can make up lives, and to know one saves little.
+        # In a group without a secret anybody can make up lives, and remembering one saves little.
         if known is None and (lasts or ring is not None):
             self._remember(datagram[:SOURCE_BYTES], found)
         self.opened += 1
@@ -196,9 +196,9 @@ class Opener:
         return self._guard.prove(source, packet)
 
     def authentic(self, datagram: bytes) -> bool:
-        """Whether a datagram that was refused as a replay has the right tag; it is counted already.
+        """Whether a datagram that was refused as a replay has the right tag. Counts nothing.
 
-        Replays are refused before the tag is looked at. Whoever answers one has to look.
+        Replays are refused before the tag is checked, so a caller that answers one has to check.
         """
         try:
             if self._ring is None:
@@ -231,8 +231,8 @@ class Opener:
         self._known[prefix] = known
 
     def _fault(self, datagram: bytes, header: Header | None, unknown: bool) -> str:
-        """Why a datagram is refused that needs no cipher to be refused, or nothing: this is cheap,
-        and so comes before any cryptography.
+        """Why a datagram is refused, as far as that takes no cipher, or "". This is cheap, and so
+        comes before any cryptography.
         """
         size = len(datagram)
         if header is None:
@@ -252,7 +252,7 @@ class Opener:
         return ""
 
     def _cipher_of(self, ring: Keyring, header: Header, datagram: bytes) -> _Known | None:
-        """What opens the datagrams of a source; None and refused if that would cost too much."""
+        """The cipher for datagrams of a source; None if making it would cost too much."""
         heard = self._guard.knows(header.source)
         newcomers = self._newcomers
         if not heard and newcomers is not None and not newcomers.may_cost(header.source.sender):
@@ -263,7 +263,7 @@ class Opener:
         except UnsupportedAlgorithm:
             return self._refuse_cipher(TAG)
         if heard:
-            # Whether this datagram opens or not: another one that begins so costs no key again.
+            # Whether or not this datagram opens, the next one that begins so needs no derivation.
             self._remember(datagram[:SOURCE_BYTES], known)
         return known
 
@@ -277,7 +277,7 @@ class Opener:
         return None
 
     def _error(self, datagram: bytes) -> RemoteProtocolError:
-        """Why the datagram that was just refused was refused, for people."""
+        """The error that says why the datagram was just refused."""
         try:
             header = decode_header(datagram)
         except RemoteProtocolError as error:
