@@ -167,7 +167,6 @@ class MeasuredHosts(Hosts):
         self._running: i64 = _NOBODY
         self._queues: Final[list[deque[_Job]]] = [deque() for _ in range(below.nodes)]
         self._outboxes: Final[list[list[_Job]]] = [[] for _ in range(below.nodes)]
-        self._worked_ns = vec[i64]([0] * below.nodes)
         # INV-BUSY: a node is busy from when work finds it idle until `done` finds none left; while
         # it is, one of these two events is pending or running for it.
         self._busy: Final = [False] * below.nodes
@@ -185,10 +184,6 @@ class MeasuredHosts(Hosts):
     def execute(self, node: i64, handler: i64, argument: i64) -> None:
         self._check_node(node)
         self.queue(node, _Job(handler, argument, None))
-
-    def worked_ns(self, node: i64) -> i64:
-        """How long the processor of a node has worked so far."""
-        return self._worked_ns[node]
 
     def queue(self, node: i64, job: "_Job") -> None:
         """Give a job to the processor of a node."""
@@ -211,7 +206,6 @@ class MeasuredHosts(Hosts):
         finally:
             elapsed_ns: i64 = max(0, self._clock() - started_ns)
             self._running = _NOBODY
-            self._worked_ns[node] += elapsed_ns
             self.scheduler.at(self.scheduler.now_ns + elapsed_ns, self._done, node)
 
     def done(self, node: i64) -> None:
