@@ -286,11 +286,11 @@ class FakeMember:
         self.session.flush(now_ns)
 
     def leave(self) -> None:
-        """Tell the others, and go."""
+        """Leave the group: the others learn of it."""
         self.session.leave(self.now_ns)
         self.crash()
 
     def crash(self) -> None:
-        """Go without a word."""
+        """Stop at once, without a word to the others."""
         self.running = False
         self.session.close()

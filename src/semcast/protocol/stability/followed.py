@@ -21,7 +21,7 @@ SENDERS_PER_PAGE: Final = 4
 WIDTH: Final = LIVES_MAX * SENDERS_PER_PAGE
 # Sent in place of how far a source is agreed, to say that it has ended.
 ENDED: Final = SEQ_MAX - 1
-# The vote of somebody who does not yet have a say: it lowers no minimum.
+# The vote of a member that does not yet have a say: it lowers no minimum.
 ABSTAINS: Final = SEQ_MAX
 # A member that came back has a say on a source after it has abstained in a round in which everybody
 # spoke of that source. A member that did not speak of it spoke of earlier lives of the same sender

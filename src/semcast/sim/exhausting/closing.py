@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 from semcast.sim.exhausting.automaton import RECEIVE, TAKE, Action, Automaton, Queues, Step
 from semcast.sim.exhausting.scope import NOBODY
 
-# Who did what, and what came of it; a crash is a step without anything.
+# For each step: which member did what, and what that led to. A crash has neither action nor step.
 Path: TypeAlias = list[tuple[int, Action | None, Step | None]]
 
 

@@ -244,8 +244,8 @@ class _Draw:
 
 
 def _with_keys(scenario: ProtocolScenario, rng: random.Random) -> ProtocolScenario:
-    """Where the order is "key", half of the cases have messages about several keys. Somebody is
-    slow then, and has room for some: who takes one after the other gets nothing wrong.
+    """Where the order is "key", half of the cases have messages about several keys. A member is
+    slow then, with room for some: a reader that is never behind would show no mistake in the order.
     """
     several = rng.choice((0.0, 0.0, 0.2, 0.5))
     traffic = scenario.traffic
@@ -280,7 +280,7 @@ def _with_stability(
         stability_delta=rng.random() < 0.3,
         stability_ride_ms=rng.choice((0.0, 0.0, period_ms / 2)),
     )
-    # Drawn last: whatever else a seed stood for, it stands for still.
+    # This is drawn last, so that it changes nothing else of a seed.
     if rng.random() < 0.3 and name in SHAPED_PROTOCOLS:
         protocol = replace(protocol, stability_tree="measured")
     return replace(scenario, protocol=protocol)

@@ -44,8 +44,8 @@ class Page:
         self.rows: Final[dict[Source, Row]] = {}
         # By sender, up to which round vectors say which of its lives have ended.
         self.ended: Final[dict[int, int]] = {}
-        # Whether somebody spoke in this round, or may have, of a life that has ended: it may have
-        # left out a later one (INV-IN-ORDER), so that nothing ends or is joined in this round.
+        # Whether a member spoke in this round, or may have, of a life that has ended. It may then
+        # have left out a later one (INV-IN-ORDER), so nothing ends or is joined in this round.
         self.left_out = False
         # The same of the round before, for those who learn from others that it is over.
         self.former_left_out = False

@@ -100,8 +100,8 @@ class Page:
         # The last result that was looked at, and the last that was counted here.
         self.result = (0, 0, 0)
         self.counted: RoundMessage | None = None
-        # The last round in which somebody may have left out a life of which it has messages, as it
-        # had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
+        # The last round in which a member may have left out a life of which it has messages, as
+        # it had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
         self._left_out = (0, 0, 0)
         # INV-SAID: member `said_by` knows that at least `said` is agreed, since it said so last.
         self.said_by = -1

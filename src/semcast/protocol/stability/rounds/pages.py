@@ -247,7 +247,7 @@ class Pages:
         return self._deadline_ns
 
     def want(self, now_ns: i64) -> None:
-        """Somebody came back, and waits for a round in every page."""
+        """A member came back, and waits for a round in every page."""
         for page in self._pages.values():
             page.tracker.wanted = True
             self._look(page, now_ns)

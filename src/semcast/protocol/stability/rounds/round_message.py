@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Numbers: TypeAlias = NDArray[np.int64]
 
 
-# A round begins, or somebody waits for the receiver's votes in it.
+# A round begins, or the sender waits for the receiver's votes in it.
 START: Final = 1
 # The lowest of some members' votes.
 ACK: Final = 2
@@ -51,11 +51,11 @@ class RoundMessage:
         self.newest: Final = newest
 
     def name(self) -> tuple[int, int, int]:
-        """Which round it is of."""
+        """Which round it belongs to: epoch, number and root."""
         return int(self.epoch), int(self.round), int(self.root)
 
     def without(self, column: int) -> "RoundMessage":
-        """The same, but that nothing is said in a column."""
+        """The same message, but with nothing in one column."""
         values, newest = _zeroed(self.values, column), _zeroed(self.newest, column)
         return RoundMessage(
             self.kind, self.epoch, self.round, self.root, self.count, values, newest

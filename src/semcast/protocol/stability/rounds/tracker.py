@@ -11,7 +11,7 @@ here, for all protocols alike:
 - A member that waits in vain asks its feeders again (START to those alone), or the root for the
   result (ASK).
 - If a root is silent for long, the next around the ring stands in for it.
-- When somebody is gone or comes back, the epoch changes, and with it the tree or ring; rounds of
+- When a member is gone or comes back, the epoch changes, and with it the tree or ring; rounds of
   another epoch are over.
 
 Why nobody's vote is ever missing from what is agreed:
