@@ -22,7 +22,6 @@ FILES = (
     "sim/host.py",
     "sim/stability/fabric.py",
     "sim/stability/reading.py",
-    "sim/stability/routes.py",
 )
 LIVE = (
     "host/clock.py",

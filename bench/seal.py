@@ -14,7 +14,8 @@ from semcast.ids import Source
 from semcast.wire import header
 from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305, HEADER_BYTES, PLAIN, trailer_bytes
 from semcast.wire.keys import UNSEALED, Keyring
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 DATAGRAM_BYTES: Final = 1400
 DATAGRAMS: Final = 2_000

@@ -29,7 +29,7 @@ from semcast.protocol.membership.view import View
 from semcast.protocol.stability.followed import SENDERS_PER_PAGE, Followed
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.protocol.stability.rounds.shape import filled_tree
-from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
+from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundMessage, RoundTracker
 from semcast.sim.stability.parties import TRACKERS
 from semcast.wire.families.votes import Progress, Vector
 
@@ -40,7 +40,7 @@ FANOUT = 3
 ROUNDS = 5
 SECONDS_MIN = 0.05
 TICKS_MAX = 200
-Heard = list[tuple[Told, int]]
+Heard = list[tuple[RoundMessage, int]]
 
 
 @dataclass
@@ -70,23 +70,23 @@ def record(name: str, members: int, width: int, observed: tuple[int, ...]) -> di
     group = [TRACKERS[name](members, me, width, members, shape) for me in range(members)]
     owns = [np.arange(1, width + 1) + at for at in range(5)]
     heard: dict[int, Heard] = {me: [] for me in observed}
-    waiting: deque[tuple[int, int, Told]] = deque()
+    waiting: deque[tuple[int, int, RoundMessage]] = deque()
 
     def collect(me: int) -> None:
-        for to, told in group[me].take_out():
+        for to, message in group[me].take_out():
             everybody = range(members) if name != "fulldist" or me == 0 else observed
             targets = everybody if to == EVERYBODY else (to,)
-            waiting.extend((me, target, told) for target in targets if target != me)
+            waiting.extend((me, target, message) for target in targets if target != me)
 
     for me, one in enumerate(group):
         one.own = owns[me % 5]
     group[0].start(0)
     collect(0)
     while waiting:
-        sender, target, told = waiting.popleft()
+        sender, target, message = waiting.popleft()
         if target in heard:
-            heard[target].append((told, sender))
-        group[target].on_told(told, sender, 0)
+            heard[target].append((message, sender))
+        group[target].on_round_message(message, sender, 0)
         collect(target)
     for me in observed:
         if not (group[me].agreed == owns[0]).all():
@@ -98,8 +98,8 @@ def replay(one: RoundTracker, heard: Heard) -> None:
     if one.me == 0:
         one.start(0)
         one.take_out()
-    for told, sender in heard:
-        one.on_told(told, sender, 0)
+    for message, sender in heard:
+        one.on_round_message(message, sender, 0)
         one.take_out()
 
 
@@ -107,17 +107,17 @@ def from_wire(heard: Heard) -> Heard:
     """The same messages with arrays of their own, as they come from a decoder."""
     return [
         (
-            Told(
-                told.kind,
-                told.epoch,
-                told.round,
-                told.root,
-                told.count,
-                None if told.values is None else told.values.copy(),
+            RoundMessage(
+                message.kind,
+                message.epoch,
+                message.round,
+                message.root,
+                message.count,
+                None if message.values is None else message.values.copy(),
             ),
             sender,
         )
-        for told, sender in heard
+        for message, sender in heard
     ]
 
 
@@ -139,10 +139,10 @@ def measure(name: str, members: int, width: int, me: int, heard: Heard) -> Cost:
         one.take_out()
     for at in range(len(heard)):
         # One message after another comes from the wire and goes.
-        told, sender = from_wire(heard[at : at + 1])[0]
-        one.on_told(told, sender, 0)
+        message, sender = from_wire(heard[at : at + 1])[0]
+        one.on_round_message(message, sender, 0)
         one.take_out()
-        del told
+        del message
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return Cost(best * 1e6, held, peak, len(heard))
@@ -172,7 +172,7 @@ def record_gossip(members: int, me: int) -> list[list[Vector]]:
     source = Source(0, 1)
     periods: list[list[Vector]] = []
     for _ in range(TICKS_MAX):
-        told: list[Vector] = []
+        vectors: list[Vector] = []
         for at, one in enumerate(group):
             vectors = one.vectors()
             for peer in stream.sample(range(members), FANOUT):
@@ -184,18 +184,18 @@ def record_gossip(members: int, me: int) -> list[list[Vector]]:
                     )
                     group[peer].on_vector(copy)
                     if peer == me:
-                        told.append(copy)
-        periods.append(told)
+                        vectors.append(copy)
+        periods.append(vectors)
         if group[me].agreed(source) > 0:
             return periods
     sys.exit(f"bench: gossip among {members} did not agree in {TICKS_MAX} periods")
 
 
 def replay_gossip(one: GossipTracker, periods: list[list[Vector]]) -> None:
-    for told in periods:
+    for vectors in periods:
         one.on_period()
         one.vectors()
-        for vector in told:
+        for vector in vectors:
             one.on_vector(vector)
 
 
@@ -217,7 +217,7 @@ def measure_gossip(members: int, width: int, me: int, periods: list[list[Vector]
     del empty
     # Twice the view was made; only the page is there as often as there are pages.
     page, page_peak = held - 2 * shared, peak - 2 * shared
-    messages = sum(len(told) for told in periods) * pages
+    messages = sum(len(vectors) for vectors in periods) * pages
     held, peak = shared + page * pages, shared + page * (pages - 1) + page_peak
     return Cost(best * 1e6 * pages, max(held, 0), max(peak, 0), messages)
 

@@ -35,7 +35,8 @@ with ATHERIS.instrument_imports(include=["semcast"]):
     from semcast.wire.keys import UNSEALED
     from semcast.wire.limits import PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN, Limits
     from semcast.wire.message import Message
-    from semcast.wire.seal import Opener, Sealer
+    from semcast.wire.opener import Opener
+    from semcast.wire.seal import Sealer
 
 GOLDEN = Path(__file__).parent / "wire" / "golden"
 OUT = Path(__file__).parent.parent / "build" / "fuzz"

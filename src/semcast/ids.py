@@ -16,8 +16,8 @@ NEVER: Final = SEQ_MAX
 EVERYBODY: Final = -1
 
 
-class RandomStream(Protocol):
-    """What the core needs of a seeded stream; `random.Random` is one."""
+class Randomness(Protocol):
+    """What the core needs of a seeded generator of random numbers, such as `random.Random`."""
 
     def randrange(self, stop: int, /) -> int: ...
     def random(self) -> float: ...
@@ -36,7 +36,7 @@ class Source:
         self.sender: Final[i64] = sender
         self.incarnation: Final[i64] = incarnation
         self._hash: Final = hash((sender, incarnation))
-        # What people call the sender; whoever knows it may say so. Not part of what a source is.
+        # What people call the sender, if it is known. It is no part of the source's identity.
         self.name = ""
 
     def __eq__(self, other: object) -> bool:

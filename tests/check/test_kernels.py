@@ -34,7 +34,7 @@ from semcast.check.report import makers_of
 from semcast.check.rows import COLUMNS, Rows
 from semcast.check.stability import StabilityKernel
 from semcast.journal import Journal, read_journal, write_journal
-from semcast.sim.cases import case
+from semcast.sim.exploring.cases import case
 from semcast.sim.world import run as simulate
 
 LOGS = range(60)

@@ -6,9 +6,9 @@ import pytest
 
 from semcast.check import Violation
 from semcast.cli import main
-from semcast.sim import exhaust as search
-from semcast.sim.exhaust import Outcome
-from semcast.sim.scope import Scope
+from semcast.sim.exhausting import exhaust as search
+from semcast.sim.exhausting.exhaust import Outcome
+from semcast.sim.exhausting.scope import Scope
 
 SMALL = ["--messages", "2", "--processes", "2"]
 DEPTH_KEYS = [
@@ -125,12 +125,12 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     assert err.count("\n") == 1
 
 
-def test_the_search_tells_its_states_as_it_goes_and_holds_no_more_than_allowed(
+def test_the_search_shows_its_states_as_it_goes_and_holds_no_more_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "_TELL_STATES", 10)
-    told: list[int] = []
-    outcome = search.exhaust(Scope((None, None)), states_max=25, tell=told.append)
-    assert told == [10, 20]
+    monkeypatch.setattr(search, "_PROGRESS_STATES", 10)
+    seen: list[int] = []
+    outcome = search.exhaust(Scope((None, None)), states_max=25, progress=seen.append)
+    assert seen == [10, 20]
     assert outcome.states == 25
     assert not outcome.complete

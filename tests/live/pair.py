@@ -25,7 +25,7 @@ from semcast.testing import FakeMember
 from semcast.testing.network import START_NS, FakeNetwork, FakeTransport
 from semcast.wire.keys import group_id
 from semcast.wire.note import is_note
-from semcast.wire.seal import Opener
+from semcast.wire.opener import Opener
 
 # Messages of a's, when it sends many.
 MANY = [b"%d" % number for number in range(20)]

@@ -22,7 +22,8 @@ from semcast.wire.families.measures import Tree
 from semcast.wire.frames import DATA, FRAME_HEAD_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
 from semcast.wire.note import decode_note, encode_note, is_note
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 from semcast.wire.table import TABLE
 
 NEW_SECRET = b"the second secret of these tests"

@@ -11,7 +11,7 @@ from tests.live.fake_world import OTHER_SECRET, World, payloads
 from semcast.errors import GroupClosedError, WindowFullError
 from semcast.testing import FakeMember
 from semcast.wire.keys import Keyring, group_id
-from semcast.wire.seal import Opener
+from semcast.wire.opener import Opener
 
 # -- the life of a group ---------------------------------------------------------------------------
 

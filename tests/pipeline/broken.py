@@ -109,7 +109,7 @@ def main(seed: int, stability: Any, folder: str, run: str) -> None:
 
 
 def _explored(seed: int, stability: Any) -> Any:
-    from semcast.sim.cases import case
+    from semcast.sim.exploring.cases import case
     from semcast.sim.world import run
 
     scenario = case(seed, stability)

@@ -13,7 +13,7 @@ from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
 from semcast.pipeline.analyse.rounds import ROUND_MS
 from semcast.pipeline.analyse.runs import Span
 from semcast.pipeline.journals import read_journals
-from semcast.sim.cases import case
+from semcast.sim.exploring.cases import case
 from semcast.sim.scenario import ProtocolScenario, load
 from semcast.sim.world import Run, run
 

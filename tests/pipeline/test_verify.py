@@ -17,7 +17,7 @@ from semcast.journal import Journal, read_journal, write_journal
 from semcast.pipeline.journals import read_journals
 from semcast.pipeline.verify import verify
 from semcast.pipeline.verify.whole import judge_whole
-from semcast.sim.cases import case
+from semcast.sim.exploring.cases import case
 from semcast.sim.world import run as simulate
 
 # Every run is judged in parts, however small it is.

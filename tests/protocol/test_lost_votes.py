@@ -95,12 +95,12 @@ def test_only_who_has_no_room_says_so() -> None:
     sender = make(1, 2)
     for _ in range(8):
         sender.multicast(b"m", None, 0)
-    assert not any(vector.waits for vector in told(sender, 0))
+    assert not any(vector.waits for vector in vectors_of(sender, 0))
     blocked(sender, PERIOD_NS)
-    assert all(vector.waits for vector in told(sender, 2 * PERIOD_NS))
+    assert all(vector.waits for vector in vectors_of(sender, 2 * PERIOD_NS))
 
 
-def told(member: Member, now_ns: int) -> list[Vector]:
+def vectors_of(member: Member, now_ns: int) -> list[Vector]:
     member.on_timer(now_ns)
     decoder = Decoder()
     return [

@@ -28,7 +28,7 @@ def views(me: int, members: int = 5, life: int = 1, joining: bool = False) -> St
     return StaticViews(Source(me, life), first, joining, PERIOD_NS, random.Random(me))
 
 
-def told(by: StaticViews, now_ns: int) -> list[tuple[int, Lives]]:
+def frames_to_send(by: StaticViews, now_ns: int) -> list[tuple[int, Lives]]:
     """What it says, and to whom, as it comes out of the smallest datagrams."""
     me = Source(1, 1)
     outbox = Outbox(me, Limits(path_mtu_bytes=576))
@@ -56,7 +56,7 @@ def exchange(one: StaticViews, other: StaticViews, now_ns: int, lost: bool = Fal
     by, to = one, other
     by.on_frame(Lives(to.view.digest, to.view.number, []), to_source(to, one, other), now_ns)
     for _ in range(4):
-        frames = told(by, now_ns)
+        frames = frames_to_send(by, now_ns)
         for _, frame in frames:
             if not lost:
                 to.on_frame(frame, to_source(by, one, other), now_ns)
@@ -99,7 +99,9 @@ def test_two_that_tell_each_other_soon_have_the_same_view(
     before = one.view
     exchange(one, other, now_ns + PERIOD_NS)
     assert one.view is before
-    assert told(one, now_ns + PERIOD_NS) == told(other, now_ns + PERIOD_NS) == []
+    assert (
+        frames_to_send(one, now_ns + PERIOD_NS) == frames_to_send(other, now_ns + PERIOD_NS) == []
+    )
 
 
 @given(FACTS, st.lists(st.integers(0, 20), max_size=5))
@@ -133,7 +135,7 @@ def test_a_stranger_is_answered_at_most_once_a_period() -> None:
     answered = []
     for now_ns in range(0, 10 * PERIOD_NS, PERIOD_NS // 7):
         one.stranger(stranger, now_ns)
-        answered += [now_ns for to, _ in told(one, now_ns) if to == 2]
+        answered += [now_ns for to, _ in frames_to_send(one, now_ns) if to == 2]
     gaps = [later - earlier for earlier, later in itertools.pairwise(answered)]
     assert len(answered) >= 2
     assert min(gaps) >= PERIOD_NS
@@ -144,8 +146,8 @@ def test_strangers_have_periods_of_their_own() -> None:
     one = views(1, members=4)
     for sender in (2, 3, 4):
         one.stranger(Source(sender, 1), 0)
-    assert [to for to, _ in told(one, 0)] == [2, 3, 4]
-    assert told(one, 0) == []
+    assert [to for to, _ in frames_to_send(one, 0)] == [2, 3, 4]
+    assert frames_to_send(one, 0) == []
 
 
 def test_of_a_large_group_only_some_answer() -> None:
@@ -153,7 +155,7 @@ def test_of_a_large_group_only_some_answer() -> None:
     for me in range(2, 101):
         one = views(me, members=100)
         one.stranger(Source(1, 1), 0)
-        answers += len(told(one, 0))
+        answers += len(frames_to_send(one, 0))
     assert 0 < answers < 20
 
 
@@ -195,7 +197,7 @@ def test_who_came_back_says_so_ever_less_often_until_it_has_a_vote() -> None:
     while len(said) < 12:
         now_ns = int(one.next_deadline_ns())
         one.on_timer(now_ns)
-        ((to, frame),) = told(one, now_ns)
+        ((to, frame),) = frames_to_send(one, now_ns)
         assert (to, frame.rows) == (EVERYBODY, [(1, 2, False)])
         said.append(now_ns)
     gaps = [later - earlier for earlier, later in itertools.pairwise(said)]
@@ -209,7 +211,7 @@ def test_who_never_left_has_nothing_to_say() -> None:
     one = views(1)
     assert one.next_deadline_ns() == NEVER
     one.on_timer(10**12)
-    assert told(one, 10**12) == []
+    assert frames_to_send(one, 10**12) == []
 
 
 def test_a_frame_names_no_more_members_than_a_datagram_has_room_for() -> None:
@@ -222,7 +224,7 @@ def test_a_frame_names_no_more_members_than_a_datagram_has_room_for() -> None:
     for _ in range(2000):
         now_ns += PERIOD_NS
         one.stranger(Source(2, 2), now_ns)
-        for _, frame in told(one, now_ns):
+        for _, frame in frames_to_send(one, now_ns):
             assert len(frame.rows) <= LIVES_ROWS_MAX
             other.on_frame(frame, Source(1, 1), now_ns)
     assert one.view.digest == other.view.digest

@@ -53,11 +53,11 @@ def lives_of(member: Member, now_ns: int) -> list[tuple[int, Lives]]:
     return [(to, frame) for to, frame in frames_of(member, now_ns) if isinstance(frame, Lives)]
 
 
-def tell(member: Member, teller: Source, frames: Iterable[ControlFrame], now_ns: int) -> None:
-    writer = FrameWriter(teller, 1300)
+def send(member: Member, source: Source, frames: Iterable[ControlFrame], now_ns: int) -> None:
+    writer = FrameWriter(source, 1300)
     for frame in frames:
         assert writer.add(frame)
-    member.receive(writer.take(), teller, now_ns)
+    member.receive(writer.take(), source, now_ns)
 
 
 # -- the value -------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_tree_of_another_view_is_never_gone_over_to(of_another: bool) -> None:
     member = make(2, config=MemberConfig(stability="s_coordp", stability_tree="measured"))
     view = FIRST.without(3) if of_another else FIRST
     tree = Tree(view.digest, 7, 0, bytes([0, 0, 1]), bytes([0, 1, 2]))
-    tell(member, Source(1, 1), [tree], 0)
+    send(member, Source(1, 1), [tree], 0)
     assert member.stats()["stability_tree_number"] == (0 if of_another else 7)
 
 
@@ -169,14 +169,14 @@ def test_whoever_speaks_of_another_view_is_told_of_lives_once_a_period() -> None
     told: list[tuple[int, Lives]] = []
     for at in range(10):
         now_ns = period_ns + at * period_ns // 10
-        tell(member, Source(2, 1), [late, late], now_ns)
+        send(member, Source(2, 1), [late, late], now_ns)
         told += lives_of(member, now_ns)
     assert [(to, frame.view, frame.number, sorted(frame.rows)) for to, frame in told] == [
         (2, view.digest, 1 + 1, [(1, 1, False), (2, 1, False), (3, 4, False)])
     ]
-    tell(member, Source(2, 1), [late], 2 * period_ns)
+    send(member, Source(2, 1), [late], 2 * period_ns)
     assert len(lives_of(member, 2 * period_ns)) == 1
-    tell(member, Source(2, 1), [Vector(view.digest, 2, False, 1, 0b010, [])], 4 * period_ns)
+    send(member, Source(2, 1), [Vector(view.digest, 2, False, 1, 0b010, [])], 4 * period_ns)
     assert lives_of(member, 4 * period_ns) == [], "it has the same view"
 
 
@@ -208,12 +208,12 @@ def test_a_later_life_that_is_heard_makes_the_next_view() -> None:
 
 def test_what_a_life_says_that_is_over_does_not_count() -> None:
     member = make(1)
-    tell(member, Source(2, 2), [], 0)
+    send(member, Source(2, 2), [], 0)
     before = member.view
-    tell(member, Source(2, 1), [Lives(0, 1, [(3, 9, False)])], 0)
+    send(member, Source(2, 1), [Lives(0, 1, [(3, 9, False)])], 0)
     assert member.view is before
     member.remove(3, 0)
-    tell(member, Source(3, 1), [Lives(0, 1, [(2, 9, False)])], 0)
+    send(member, Source(3, 1), [Lives(0, 1, [(2, 9, False)])], 0)
     assert member.view.life(2) == 2
     assert member.view.present == [1, 2]
 
@@ -230,7 +230,7 @@ def test_members_come_to_one_view_in_whatever_order_they_hear() -> None:
 
 def test_word_of_lives_makes_the_next_view_but_nobody_is_told_of_itself() -> None:
     member = make(1)
-    tell(member, Source(2, 1), [Lives(0, 1, [(1, 9, True), (3, 2, True), (77, 1, False)])], 0)
+    send(member, Source(2, 1), [Lives(0, 1, [(1, 9, True), (3, 2, True), (77, 1, False)])], 0)
     assert (member.view.lives, member.view.present) == ((1, 1, 2), [1, 2])
     member.multicast(b"still here", None, 0)
 
@@ -238,9 +238,9 @@ def test_word_of_lives_makes_the_next_view_but_nobody_is_told_of_itself() -> Non
 def test_those_with_one_view_come_to_have_one_number() -> None:
     seen = Views()
     member = make(1, observer=seen)
-    tell(member, Source(2, 1), [Vector(FIRST.digest, 9, False, 1, 0b010, [])], 0)
-    tell(member, Source(2, 1), [Vector(FIRST.digest, 4, False, 1, 0b010, [])], 0)
-    tell(member, Source(2, 1), [Vector(FIRST.without(3).digest, 99, False, 1, 0b010, [])], 0)
+    send(member, Source(2, 1), [Vector(FIRST.digest, 9, False, 1, 0b010, [])], 0)
+    send(member, Source(2, 1), [Vector(FIRST.digest, 4, False, 1, 0b010, [])], 0)
+    send(member, Source(2, 1), [Vector(FIRST.without(3).digest, 99, False, 1, 0b010, [])], 0)
     assert (member.view.number, member.view.digest) == (9, FIRST.digest)
     assert seen.numbers == [1, 9]
 
@@ -307,7 +307,7 @@ def test_of_many_lives_as_many_are_told_as_fit_a_datagram() -> None:
     for period in range(1, 2_000):
         now_ns = period * int(member.config.gossip_period_ns)
         late = Vector(first.digest, 1, False, 1, 0b010, [])
-        tell(member, Source(2, 1), [late], now_ns)
+        send(member, Source(2, 1), [late], now_ns)
         for to, frame in lives_of(member, now_ns):
             assert to == 2
             assert len(frame.rows) <= LIVES_ROWS_MAX

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final
 
 from semcast.errors import GroupClosedError, WindowFullError
-from semcast.ids import EVERYBODY, SEQ_MAX, RandomStream, Source
+from semcast.ids import EVERYBODY, SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.machine import Machine
@@ -30,7 +30,7 @@ class Flood(Machine):
         config: MemberConfig,
         me: Source,
         view: View,
-        random: RandomStream,  # noqa: ARG002
+        random: Randomness,  # noqa: ARG002
         observer: Observer | None = None,
         joining: bool = False,  # noqa: ARG002
     ) -> None:

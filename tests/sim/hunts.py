@@ -21,8 +21,8 @@ SURVIVED: Final = 0
 
 def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
     """What breaks in a few small scopes, for each of them; nothing where nothing does."""
-    from semcast.sim.exhaust import exhaust
-    from semcast.sim.scope import Scope, relations
+    from semcast.sim.exhausting.exhaust import exhaust
+    from semcast.sim.exhausting.scope import Scope, relations
 
     every = relations(3)[1:7]
     # The first of these is large, and is left after a while.
@@ -38,8 +38,8 @@ def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
 def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     """The cases of the explorer, from a seed on, that a hunt is after."""
     from semcast.settings.table import STABILITY_PROTOCOLS
-    from semcast.sim.cases import case
-    from semcast.sim.scenario import Leave, Restart, Restarts
+    from semcast.sim.exploring.cases import case
+    from semcast.sim.surroundings import Leave, Restart, Restarts
 
     rounds = [name for name in STABILITY_PROTOCOLS if name != "gossip"]
     for seed in count(first):
@@ -61,7 +61,7 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
 
 def explore_cases(hunt: str, first: int, cases_max: int, breaks: str) -> Iterator[str]:
     """How each case breaks this property, or anything."""
-    from semcast.sim.explore import judge
+    from semcast.sim.exploring.explore import judge
 
     for scenario in islice(cases(hunt, first), cases_max):
         broken = judge(scenario).broken

@@ -139,8 +139,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/queue/key_chains.py",
-                "        if older != 0:\n            lane.cells[cell] = older\n        else:\n",
-                "        if older != 0:\n            lane.cells[cell] = older\n        elif older:\n",
+                "            lane.cells[cell] = older\n        else:\n",
+                "            lane.cells[cell] = older\n        elif older:\n",
             ),
         ),
         first=5,
@@ -345,7 +345,7 @@ MUTANTS: Final = (
                 "            return self._last[self._older[_CHANGED]]\n",
             ),
         ),
-        first=82,
+        first=125,
     ),
     Mutant(
         "in place: a value does not wait for an older message about several keys",
@@ -391,8 +391,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds/tracker.py",
-                "        if told.epoch != self.roll.epoch:\n            self.strange = True\n",
-                "        if told.epoch < 0:\n            self.strange = True\n",
+                "        if message.epoch != self.roll.epoch:\n            self.strange = True\n",
+                "        if message.epoch < 0:\n            self.strange = True\n",
             ),
         ),
         first=616,
@@ -403,8 +403,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/rounds/roll.py",
-                "            self._change(member, self.life(member), life)\n",
-                "            self._change(member, life, life)\n",
+                "        self._who = int(view.digest)\n",
+                "        self._who = view.gone\n",
             ),
         ),
         first=616,

@@ -14,7 +14,7 @@ CASES = 12
 DIGESTS = f"""
 import hashlib, json
 from semcast import ids
-from semcast.sim.cases import case
+from semcast.sim.exploring.cases import case
 from semcast.sim.world import run
 
 found = []

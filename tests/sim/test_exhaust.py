@@ -12,9 +12,9 @@ from semcast.obsolescence.tagger import Predecessors, Ranked, Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
-from semcast.sim.digest import digest
-from semcast.sim.exhaust import Outcome, exhaust
-from semcast.sim.scope import Scope, relations
+from semcast.sim.exhausting.digest import digest
+from semcast.sim.exhausting.exhaust import Outcome, exhaust
+from semcast.sim.exhausting.scope import Scope, relations
 
 COMPILED = not (ids.__file__ or "").endswith(".py")
 # Timers that fire at any time. The suite is run for its verdict on the compiled build; interpreted

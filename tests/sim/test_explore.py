@@ -11,22 +11,14 @@ from hypothesis import strategies as st
 
 from semcast.cli import main
 from semcast.settings.table import STABILITY_PROTOCOLS
-from semcast.sim.bursts import with_burst
-from semcast.sim.cases import _Draw, case
-from semcast.sim.comebacks import with_comebacks
-from semcast.sim.explore import EXCEPTION, PACE, REST, explore, judge
-from semcast.sim.pace import calm_s, rest_s
-from semcast.sim.scenario import (
-    Crash,
-    Ideal,
-    Lan,
-    Leave,
-    ProtocolScenario,
-    Restart,
-    Restarts,
-    load,
-)
-from semcast.sim.shrink import shrink, to_toml, within_promise
+from semcast.sim.exploring.bursts import with_burst
+from semcast.sim.exploring.cases import _Draw, case
+from semcast.sim.exploring.comebacks import with_comebacks
+from semcast.sim.exploring.explore import EXCEPTION, PACE, REST, explore, judge
+from semcast.sim.exploring.rest_bound import calm_s, rest_s
+from semcast.sim.exploring.shrink import shrink, to_toml, within_promise
+from semcast.sim.scenario import ProtocolScenario, load
+from semcast.sim.surroundings import Crash, Ideal, Lan, Leave, Restart, Restarts
 from semcast.sim.traffic import Overwrites
 
 SEEDS = st.integers(0, 1 << 30)
@@ -178,7 +170,7 @@ def test_a_case_without_comebacks_is_what_it_was() -> None:
 
 
 def test_a_group_that_is_at_rest_too_late_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semcast.sim.explore.rest_s", lambda _: -60.0)
+    monkeypatch.setattr("semcast.sim.exploring.explore.rest_s", lambda _: -60.0)
     verdict = judge(bursts(20)[0])
     assert verdict.broken[PACE].startswith("Pace: the group was at rest ")
 
@@ -219,7 +211,7 @@ def test_an_exception_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(scenario: ProtocolScenario, seed: int) -> None:
         raise AssertionError(f"of {scenario.title}, {seed}")
 
-    monkeypatch.setattr("semcast.sim.explore.run", fail)
+    monkeypatch.setattr("semcast.sim.exploring.explore.run", fail)
     assert judge(case(1)).broken[EXCEPTION].startswith("Exception: AssertionError: of case 1, 1")
 
 
@@ -280,9 +272,9 @@ def test_a_failure_is_written_with_the_command_that_replays_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "semcast.sim.explore.case", lambda seed, stability: broken(case(seed, stability))
+        "semcast.sim.exploring.explore.case", lambda seed, stability: broken(case(seed, stability))
     )
-    monkeypatch.setattr("semcast.sim.explore.SHRINK_S", 1.0)
+    monkeypatch.setattr("semcast.sim.exploring.explore.SHRINK_S", 1.0)
     code = main(["sim", "explore", "--seconds", "30", "--seed", "5", "--out", str(tmp_path)])
     said = " ".join(capsys.readouterr().out.split())
     assert code == 1
@@ -298,9 +290,9 @@ def test_the_command_that_replays_a_case_keeps_the_protocol_that_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "semcast.sim.explore.case", lambda seed, stability: broken(case(seed, stability))
+        "semcast.sim.exploring.explore.case", lambda seed, stability: broken(case(seed, stability))
     )
-    monkeypatch.setattr("semcast.sim.explore.SHRINK_S", 0.1)
+    monkeypatch.setattr("semcast.sim.exploring.explore.SHRINK_S", 0.1)
     asked = ["--stability", "train"]
     assert main(["sim", "explore", "--seed", "5", "--out", str(tmp_path), *asked]) == 1
     said = " ".join(capsys.readouterr().out.split())

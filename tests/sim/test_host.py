@@ -233,7 +233,6 @@ def test_what_a_handler_sends_leaves_when_it_is_done() -> None:
     network.scheduler.drain(100)
     assert asked.log == [100 * US]
     assert asker.log == [100 * US + 40 * US + 100 * US]
-    assert network.worked_ns(1) == 40 * US
 
 
 def test_what_arrives_meanwhile_waits_its_turn() -> None:
@@ -243,7 +242,6 @@ def test_what_arrives_meanwhile_waits_its_turn() -> None:
     Sends(network, [(at * US, 0, 1, 1, b"x") for at in (0, 10, 15, 300)])
     network.scheduler.drain(100)
     assert busy.log == [100 * US, 140 * US, 180 * US, 400 * US]
-    assert network.worked_ns(1) == 160 * US
 
 
 def test_an_idle_processor_takes_a_while_to_wake_and_a_busy_one_does_not() -> None:
@@ -275,7 +273,7 @@ def test_other_work_is_timed_too() -> None:
 def test_a_handler_that_raises_is_timed_and_its_node_goes_on() -> None:
     class Raises(Handler):
         def fire(self, argument: i64) -> None:
-            clock.now_ns += 25 * US
+            clock.now_ns += 125 * US
             raise RuntimeError(f"node {argument}")
 
     network, clock = measured()
@@ -285,7 +283,6 @@ def test_a_handler_that_raises_is_timed_and_its_node_goes_on() -> None:
     with pytest.raises(RuntimeError, match="node 1"):
         network.scheduler.drain(100)
     network.scheduler.drain(100)
-    assert log == [(100 * US, 0, 1, b"x")]
-    assert network.worked_ns(1) == 25 * US
+    assert log == [(125 * US, 0, 1, b"x")], "it waited for the processor"
     with pytest.raises(ConfigError, match="wake_ns is -1"):
         MeasuredHosts(Ideal(Scheduler(), 2, 1), clock, -1)

@@ -15,6 +15,7 @@ import pytest
 from semcast.check import check_all
 from semcast.journal import Event, Journal
 from semcast.sim import scenario as sc
+from semcast.sim import surroundings as around
 from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.traffic import Overwrites, Trading
 from semcast.sim.world import run
@@ -36,7 +37,7 @@ SCENARIO = ProtocolScenario(
     protocol=sc.Protocol(
         reliability="sender", k=512, delivery_messages=128, window_messages=128, deliver_own=False
     ),
-    consumers=(sc.Consumer(members=(1,), delay_ms=READER_MS),),
+    consumers=(around.Consumer(members=(1,), delay_ms=READER_MS),),
 )
 
 
@@ -118,8 +119,8 @@ def test_unmarked_messages_and_each_key_come_in_order_under_loss(
             window_messages=16,
             gossip_period_ms=10.0,
         ),
-        faults=sc.Faults(loss=0.1),
-        consumers=(sc.Consumer(members=(2,), delay_ms=15.0),),
+        faults=around.Faults(loss=0.1),
+        consumers=(around.Consumer(members=(2,), delay_ms=15.0),),
     )
     outcome = run(scenario, seed=3)
     assert outcome.quiescent
@@ -146,8 +147,8 @@ def test_a_sender_that_comes_back_finds_its_former_values_before_its_new_ones(
         duration_s=4.0,
         traffic=replace(SCENARIO.traffic, several=several),
         protocol=replace(SCENARIO.protocol, order="key"),
-        consumers=(sc.Consumer(members=(1,), delay_ms=60.0),),
-        processes=(sc.Crash(0, 2.0), sc.Restart(0, 2.1)),
+        consumers=(around.Consumer(members=(1,), delay_ms=60.0),),
+        processes=(around.Crash(0, 2.0), around.Restart(0, 2.1)),
         detection_ms=10.0,
     )
     outcome = run(scenario, seed=1)

@@ -14,7 +14,8 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.departure import QUIET_NS
 from semcast.protocol.membership.view import View
-from semcast.sim.scenario import Crash, Faults, Ideal, Leave, Protocol, ProtocolScenario
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import Crash, Faults, Ideal, Leave
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import Run, run
 

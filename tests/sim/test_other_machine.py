@@ -11,8 +11,9 @@ from semcast.live.config import configure
 from semcast.live.meeting.session import Session
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
-from semcast.sim.automaton import MULTICAST, RECEIVE, REMOVE, TICK, Automaton, Datagrams
-from semcast.sim.scenario import Crash, Faults, Leave, Protocol, ProtocolScenario
+from semcast.sim.exhausting.automaton import MULTICAST, RECEIVE, REMOVE, TICK, Automaton, Datagrams
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import Crash, Faults, Leave
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import Run, run
 from semcast.testing import FakeMember, FakeNetwork

@@ -11,7 +11,8 @@ import pytest
 from semcast.check import check_all
 from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim import scenario as sc
-from semcast.sim.explore import judge
+from semcast.sim import surroundings as around
+from semcast.sim.exploring.explore import judge
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import World
 
@@ -20,7 +21,7 @@ TIMES = 100
 # Of each member a group may hold some streams: that of its life, and of former ones that somebody
 # still lacks a part of.
 SOURCES_PER_MEMBER = 3
-OFTEN = sc.Restarts(member=0, at_s=0.2, every_s=0.06, down_s=0.01, times=TIMES)
+OFTEN = around.Restarts(member=0, at_s=0.2, every_s=0.06, down_s=0.01, times=TIMES)
 GROUP = sc.ProtocolScenario(
     members=3,
     duration_s=7.0,
@@ -31,8 +32,8 @@ GROUP = sc.ProtocolScenario(
     protocol=sc.Protocol(
         window_messages=32, delivery_messages=32, gossip_period_ms=10.0, nak_delay_ms=1.0
     ),
-    network=sc.Ideal(),
-    faults=sc.Faults(loss=0.05),
+    network=around.Ideal(),
+    faults=around.Faults(loss=0.05),
     processes=(OFTEN,),
 )
 
@@ -72,7 +73,7 @@ def test_what_is_held_does_not_grow_with_the_number_of_restarts(times: int) -> N
 
 def test_those_who_live_all_along_get_what_every_life_sent() -> None:
     """Without loss, and with time for a message to get away, no life is lost on anybody."""
-    world = restarted(replace(GROUP, faults=sc.Faults()))
+    world = restarted(replace(GROUP, faults=around.Faults()))
     assert world.journal is not None
     events = list(world.journal.events)
     lives = {event.sender for event in events if event.event == "multicast"} - {"p1.1"}
@@ -95,7 +96,7 @@ def test_however_quickly_it_comes_back(every_s: float, down_s: float) -> None:
 @pytest.mark.parametrize("held_ms", [100.0, 2000.0], ids=["a life or two", "many lives"])
 def test_datagrams_of_former_lives_that_come_late_do_no_harm(held_ms: float) -> None:
     """No promise rests on how long a datagram may be on its way."""
-    faults = sc.Faults(loss=0.05, reorder=0.1, reorder_ms=held_ms)
+    faults = around.Faults(loss=0.05, reorder=0.1, reorder_ms=held_ms)
     faults = replace(faults, duplicate=0.2, duplicate_ms=held_ms)
     assert judge(replace(GROUP, faults=faults)).broken == {}
 
@@ -103,5 +104,5 @@ def test_datagrams_of_former_lives_that_come_late_do_no_harm(held_ms: float) -> 
 def test_the_example_comes_to_rest_and_keeps_its_promises() -> None:
     scenario = sc.load(EXAMPLE)
     assert isinstance(scenario, sc.ProtocolScenario)
-    assert scenario.processes == (sc.Restarts(0, 2.0, 0.5, 0.1, TIMES),)
+    assert scenario.processes == (around.Restarts(0, 2.0, 0.5, 0.1, TIMES),)
     assert judge(scenario).broken == {}

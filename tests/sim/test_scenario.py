@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from semcast.errors import InputError
 from semcast.sim import scenario as scenarios
-from semcast.sim.scenario import (
-    MODELS,
-    Crash,
-    Lan,
-    ProtocolScenario,
-    Restart,
-    Restarts,
-    TwoBufferScenario,
-    load,
-    parse,
-)
-from semcast.sim.settings import hints_of
-from semcast.sim.stability.settings import StabilityScenario
+from semcast.sim import surroundings as around
+from semcast.sim.ranges import hints_of
+from semcast.sim.scenario import MODELS, ProtocolScenario, TwoBufferScenario, load, parse
+from semcast.sim.stability.round_scenario import StabilityScenario
+from semcast.sim.surroundings import Crash, Lan, Restart, Restarts
 from semcast.sim.traffic import Game, Replay
 
 ROOT = Path(__file__).parents[2]
@@ -317,7 +309,7 @@ ALL_SETTINGS = [
 
 
 def test_the_walk_over_settings_finds_them_at_every_depth() -> None:
-    assert {scenarios.Partition, scenarios.Pause, Game, Lan, scenarios.Consumer} <= {*ALL_SETTINGS}
+    assert {around.Partition, around.Pause, Game, Lan, around.Consumer} <= {*ALL_SETTINGS}
 
 
 @pytest.mark.parametrize("cls", dict.fromkeys(ALL_SETTINGS), ids=lambda cls: cls.__name__)

@@ -6,7 +6,12 @@ import pytest
 
 from semcast.errors import ConfigError
 from semcast.sim.stability.pace import Data, PacedOutcome, run
-from semcast.sim.stability.settings import CompleteTree, ProtocolName, StabilityScenario, Traffic
+from semcast.sim.stability.round_scenario import (
+    CompleteTree,
+    ProtocolName,
+    StabilityScenario,
+    Traffic,
+)
 
 MS = 1_000_000
 

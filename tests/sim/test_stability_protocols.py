@@ -6,17 +6,10 @@ import pytest
 
 from semcast.check import check_all
 from semcast.settings.table import STABILITY_PROTOCOLS
-from semcast.sim.cases import case
-from semcast.sim.explore import judge
-from semcast.sim.scenario import (
-    Crash,
-    Faults,
-    Ideal,
-    Pause,
-    Protocol,
-    ProtocolScenario,
-    Restart,
-)
+from semcast.sim.exploring.cases import case
+from semcast.sim.exploring.explore import judge
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import Crash, Faults, Ideal, Pause, Restart
 from semcast.sim.traffic import Overwrites
 from semcast.sim.world import run
 

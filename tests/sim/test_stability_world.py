@@ -17,7 +17,7 @@ from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.sim.stability.gossip import GossipPage
 from semcast.sim.stability.outcome import StabilityOutcome, roles
-from semcast.sim.stability.settings import (
+from semcast.sim.stability.round_scenario import (
     PROTOCOLS,
     CompleteTree,
     FilledTree,
@@ -318,12 +318,12 @@ def test_a_page_of_gossip_does_what_the_live_tracker_does(members: int, seed: in
         live[me].has(sources[column], int(pages[me].own[column]) + 1)
         pages[me].own = pages[me].own.copy()
         pages[me].own[column] += 1
-        teller = stream.randrange(members)
-        live[teller].on_period()
-        pages[teller].on_timer(0)
-        vectors, told = live[teller].vectors(), pages[teller].take_out()
-        for peer, rumour in told:
-            grown = pages[peer].on_told(rumour, teller, 0)
+        gossiper = stream.randrange(members)
+        live[gossiper].on_period()
+        pages[gossiper].on_timer(0)
+        vectors, rumours = live[gossiper].vectors(), pages[gossiper].take_out()
+        for peer, rumour in rumours:
+            grown = pages[peer].on_round_message(rumour, gossiper, 0)
             assert bool(live[peer].on_vector(vectors[0])) == grown
         for one, page in zip(live, pages, strict=True):
             assert [one.agreed(source) for source in sources] == page.agreed.tolist()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from semcast.check import check_all
 from semcast.sim import scenario as sc
+from semcast.sim import surroundings as around
 from semcast.sim.scenario import ProtocolScenario, load
 from semcast.sim.tally import NodeOutcome, Span, percentile_ms
 from semcast.sim.traffic import Chains, Overwrites, Traffic
@@ -33,7 +34,7 @@ BRIEF = ProtocolScenario(
     warm_up_s=0.2,
     traffic=Overwrites(r=0.7, d=3, size_bytes=8),
     protocol=sc.Protocol(delivery_messages=10, window_messages=16, gossip_period_ms=10.0),
-    consumers=(sc.Consumer(members=(3,), delay_ms=25.0),),
+    consumers=(around.Consumer(members=(3,), delay_ms=25.0),),
     detection_ms=50.0,
 )
 
@@ -110,16 +111,16 @@ def test_fast_receivers_miss_nothing_while_one_is_slow() -> None:
 ROUGH = replace(
     BRIEF,
     senders=(0, 2),
-    faults=sc.Faults(
+    faults=around.Faults(
         loss=0.05,
         burst_begin=0.01,
         jitter_ms=2.0,
         reorder=0.1,
         duplicate=0.05,
         corrupt=0.05,
-        partitions=(sc.Partition(members=(1,), at_s=0.5, until_s=0.8),),
+        partitions=(around.Partition(members=(1,), at_s=0.5, until_s=0.8),),
     ),
-    links=(sc.Link(member=2, at_s=0.4, delay_ms=5.0, bandwidth_mbit_s=1.0),),
+    links=(around.Link(member=2, at_s=0.4, delay_ms=5.0, bandwidth_mbit_s=1.0),),
 )
 
 
@@ -174,7 +175,7 @@ def test_sealed_datagrams_fare_no_worse() -> None:
 
 
 def test_a_crash_for_good_ends_a_life_and_the_others_go_on() -> None:
-    crash = sc.Crash(member=1, at_s=0.7)
+    crash = around.Crash(member=1, at_s=0.7)
     found = kept(replace(BRIEF, processes=(crash,)))
     assert [one.node for one in found.nodes] == ["p0.1", "p1.1", "p2.1", "p3.1"]
     assert node(found, "p1.1").delivered == pytest.approx(50, abs=3)
@@ -185,7 +186,7 @@ def test_a_crash_for_good_ends_a_life_and_the_others_go_on() -> None:
 
 def test_nobody_waits_for_ever_for_one_who_is_gone() -> None:
     """Until the crash is detected the window fills up; then it empties."""
-    crashed = replace(BRIEF, processes=(sc.Crash(member=1, at_s=0.7),))
+    crashed = replace(BRIEF, processes=(around.Crash(member=1, at_s=0.7),))
     soon, late = outcome(crashed), outcome(replace(crashed, detection_ms=1000.0))
     assert node(soon, "p0.1").blocked_share < 0.05
     assert node(late, "p0.1").blocked_share > 0.2
@@ -193,13 +194,13 @@ def test_nobody_waits_for_ever_for_one_who_is_gone() -> None:
 
 def test_a_sender_that_crashes_leaves_the_others_in_agreement() -> None:
     """Agreement and FIFO Completeness hold whatever it had sent. SRM §4.2"""
-    crash = sc.Crash(member=0, at_s=1.005)
+    crash = around.Crash(member=0, at_s=1.005)
     found = kept(replace(ROUGH, processes=(crash,)))
     assert node(found, "p2.1").sent > 100
 
 
 def test_a_restarted_process_is_another_node_that_joins_the_streams() -> None:
-    lives = (sc.Crash(member=1, at_s=0.5), sc.Restart(member=1, at_s=0.8))
+    lives = (around.Crash(member=1, at_s=0.5), around.Restart(member=1, at_s=0.8))
     found = kept(replace(BRIEF, processes=lives, duration_s=3.0))
     again = node(found, "p1.2")
     assert again.delivered > 50
@@ -209,13 +210,13 @@ def test_a_restarted_process_is_another_node_that_joins_the_streams() -> None:
 
 
 def test_a_restarted_sender_sends_on_under_a_new_incarnation() -> None:
-    lives = (sc.Crash(member=0, at_s=0.5), sc.Restart(member=0, at_s=0.8))
+    lives = (around.Crash(member=0, at_s=0.5), around.Restart(member=0, at_s=0.8))
     found = kept(replace(BRIEF, processes=lives, duration_s=3.0))
     assert node(found, "p0.2").sent > 50
 
 
 def test_a_paused_process_catches_up_if_its_socket_or_the_others_kept_what_came() -> None:
-    pause = sc.Pause(member=1, at_s=0.6, for_s=0.1)
+    pause = around.Pause(member=1, at_s=0.6, for_s=0.1)
     whole = kept(replace(BRIEF, processes=(pause,)))
     assert node(whole, "p1.1").latency_max_ms == pytest.approx(100, abs=15)
     assert node(whole, "p1.1").datagrams_refused == 0
@@ -225,22 +226,24 @@ def test_a_paused_process_catches_up_if_its_socket_or_the_others_kept_what_came(
 
 
 def test_a_process_that_becomes_slow_or_fast_is_so_from_then_on() -> None:
-    slower = replace(BRIEF, consumers=(), processes=(sc.Slow(member=3, at_s=1.1, delay_ms=50.0),))
+    slower = replace(
+        BRIEF, consumers=(), processes=(around.Slow(member=3, at_s=1.1, delay_ms=50.0),)
+    )
     taken = outcome(slower).nodes[3].delivered
     assert 90 + 15 <= taken <= 90 + 25
-    faster = replace(BRIEF, processes=(sc.Slow(member=3, at_s=0.3, delay_ms=0.0),))
+    faster = replace(BRIEF, processes=(around.Slow(member=3, at_s=0.3, delay_ms=0.0),))
     assert outcome(faster).nodes[3].delivered > 170
 
 
 def test_a_run_that_does_not_come_to_rest_says_so() -> None:
-    cut = sc.Faults(partitions=(sc.Partition(members=(1,), at_s=0.5, until_s=99.0),))
+    cut = around.Faults(partitions=(around.Partition(members=(1,), at_s=0.5, until_s=99.0),))
     found = run(replace(BRIEF, faults=cut, drain_s=1.0), 1)
     assert not found.quiescent
     assert found.ended_s == 3.0
 
 
 def test_faults_end_with_the_traffic_so_that_a_run_can_come_to_rest() -> None:
-    assert run(replace(BRIEF, faults=sc.Faults(loss=1.0)), 1, journal=False).quiescent
+    assert run(replace(BRIEF, faults=around.Faults(loss=1.0)), 1, journal=False).quiescent
 
 
 @given(st.integers(0, 10_000), st.data())
@@ -248,7 +251,7 @@ def test_faults_end_with_the_traffic_so_that_a_run_can_come_to_rest() -> None:
 def test_whatever_goes_wrong_the_promises_are_kept(seed: int, data: st.DataObject) -> None:
     """Safety and liveness after quiescence, over random faults. SRM Figures 2 and 3"""
     share = st.sampled_from([0.0, 0.02, 0.2])
-    faults = sc.Faults(
+    faults = around.Faults(
         loss=data.draw(share),
         burst_begin=data.draw(share) / 4,
         jitter_ms=data.draw(st.sampled_from([0.0, 3.0])),
@@ -256,11 +259,11 @@ def test_whatever_goes_wrong_the_promises_are_kept(seed: int, data: st.DataObjec
         duplicate=data.draw(share),
         corrupt=data.draw(share),
     )
-    processes: list[sc.ProcessFault] = []
+    processes: list[around.ProcessFault] = []
     if data.draw(st.booleans()):
-        processes.append(sc.Pause(member=2, at_s=0.3, for_s=0.2))
+        processes.append(around.Pause(member=2, at_s=0.3, for_s=0.2))
     if data.draw(st.booleans()):
-        processes.append(sc.Crash(member=data.draw(st.sampled_from([0, 1])), at_s=0.61))
+        processes.append(around.Crash(member=data.draw(st.sampled_from([0, 1])), at_s=0.61))
     protocol = replace(
         BRIEF.protocol,
         reliability=data.draw(st.sampled_from(["sender", "group"])),
@@ -291,27 +294,27 @@ def test_whatever_goes_wrong_the_promises_are_kept(seed: int, data: st.DataObjec
 @pytest.mark.parametrize(
     "network",
     [
-        sc.Ideal(latency_us=300.0),
-        sc.Lan(bandwidth_mbit_s=10.0, queue_bytes=20_000),
-        sc.Shared(bandwidth_mbit_s=100.0),
-        sc.Tree(branching=3, height=1, leaf_degree=3),
+        around.Ideal(latency_us=300.0),
+        around.Lan(bandwidth_mbit_s=10.0, queue_bytes=20_000),
+        around.Shared(bandwidth_mbit_s=100.0),
+        around.Tree(branching=3, height=1, leaf_degree=3),
     ],
     ids=lambda network: network.kind,
 )
-def test_every_network_carries_the_group(network: sc.Network) -> None:
+def test_every_network_carries_the_group(network: around.Network) -> None:
     found = kept(replace(BRIEF, network=network))
     assert node(found, "p1.1").delivered == pytest.approx(180, abs=5)
 
 
 def test_an_ideal_network_takes_its_latency_and_no_more() -> None:
-    found = outcome(replace(BRIEF, network=sc.Ideal(latency_us=300.0)))
+    found = outcome(replace(BRIEF, network=around.Ideal(latency_us=300.0)))
     assert node(found, "p1.1").latency_max_ms == pytest.approx(0.3)
 
 
 def test_processors_that_cost_time_add_to_the_latency() -> None:
     """A send of 1 ms and a reception of 2 ms. STAB §5.1"""
-    costs = sc.Costs(send_us=1000.0, receive_us=2000.0)
-    slow = outcome(replace(BRIEF, host=costs, network=sc.Ideal(latency_us=300.0)))
+    costs = around.Costs(send_us=1000.0, receive_us=2000.0)
+    slow = outcome(replace(BRIEF, host=costs, network=around.Ideal(latency_us=300.0)))
     p50_ms = node(slow, "p1.1").latency_p50_ms
     assert p50_ms is not None
     assert p50_ms >= 3.3
@@ -319,7 +322,7 @@ def test_processors_that_cost_time_add_to_the_latency() -> None:
 
 def test_measured_processors_keep_the_promises_too() -> None:
     """Not repeatable, so nothing more is said of it. SRM §5.4"""
-    found = kept(replace(BRIEF, host=sc.Measured(scale=0.1, wake_us=5.0), duration_s=1.0))
+    found = kept(replace(BRIEF, host=around.Measured(scale=0.1, wake_us=5.0), duration_s=1.0))
     assert node(found, "p1.1").delivered > 0
 
 

@@ -357,7 +357,7 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(ROUND, round_head(kind=0)), "round with a message of kind 0, unnamed 0"),
         (frame(ROUND, round_head(kind=5)), "round with a message of kind 5, unnamed 0"),
         (frame(ROUND, round_head(unnamed=4)), "round with a message of kind 1, unnamed 4"),
-        (frame(ROUND, round_head(target=-2)), "round told to member -2"),
+        (frame(ROUND, round_head(target=-2)), "round for member -2"),
         (frame(ROUND, round_head(epoch=-1)), "seq -1 is out of range"),
         (frame(ROUND, round_head(number=SEQ_MAX + 1)), f"seq {SEQ_MAX + 1} is out of range"),
         (frame(ROUND, round_head() + bytes(31)), "ROUND frame has 31 bytes for rows of 32"),

@@ -23,7 +23,8 @@ from semcast.wire.header import CHECK_BYTES, HEADER_BYTES
 from semcast.wire.keys import UNSEALED
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 SOURCE = Source(0x1122, 0x33)
 OTHER = Source(0x0102030405060708, 0x0A0B)

@@ -22,7 +22,8 @@ from semcast.wire.keys import (
     group_id,
     require_keys,
 )
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 OLD, NEW = b"old secret, 32 bytes of anything", b"new secret, 32 bytes of anything"
 GROUP, FRAMES = 99, b"frames"

@@ -15,7 +15,8 @@ from semcast.wire.limits import (
     PATH_MTU_BYTES_MIN,
     Limits,
 )
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 MTUS = st.integers(PATH_MTU_BYTES_MIN, PATH_MTU_BYTES_MAX)
 IPV6_BYTES, IPV4_BYTES, UDP_BYTES = 40, 20, 8

@@ -19,7 +19,8 @@ from semcast.wire.newcomers import (
     Budget,
     Newcomers,
 )
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 SECOND_NS = 1_000_000_000
 FLOOD = 20_000

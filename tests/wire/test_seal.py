@@ -31,7 +31,8 @@ from semcast.wire.header import (
     trailer_bytes,
 )
 from semcast.wire.keys import UNSEALED, Keyring, Unsealed
-from semcast.wire.seal import KEY_BLOCKS_MAX, REFUSALS, Opener, Sealer
+from semcast.wire.opener import REFUSALS, Opener
+from semcast.wire.seal import KEY_BLOCKS_MAX, Sealer
 
 GROUP, SOURCE = 0x0123_4567_89AB_CDEF, Source(0x1A2B_3C4D_5E6F, 0x77)
 SECRET, OTHER_SECRET = bytes(range(32)), bytes(range(1, 33))

@@ -12,7 +12,7 @@ from semcast.errors import InputError
 if TYPE_CHECKING:
     from semcast.sim.scenario import Scenario
     from semcast.sim.stability.outcome import StabilityOutcome
-    from semcast.sim.stability.settings import StabilityScenario
+    from semcast.sim.stability.round_scenario import StabilityScenario
 
 WRONG: Final = 1
 Tell = Callable[[float], None] | None
@@ -42,7 +42,7 @@ def changes(
     """The options of the command as changes to a scenario."""
     found = []
     if protocol is not None:
-        from semcast.sim.stability.settings import PROTOCOLS
+        from semcast.sim.stability.round_scenario import PROTOCOLS
 
         names = PROTOCOLS if protocol == "all" else tuple(protocol.split(","))
         if len(names) == 1:
@@ -58,7 +58,7 @@ def run(
     scenario: "Scenario", seed: int, plot: Path | None, as_json: bool, tell: Tell = None
 ) -> int:
     """Run every case of a scenario; the exit code is 1 if a member agreed on the wrong thing."""
-    from semcast.sim.stability.settings import StabilityScenario
+    from semcast.sim.stability.round_scenario import StabilityScenario
 
     assert isinstance(scenario, StabilityScenario)
     if scenario.cases()[0][1].traffic is not None:

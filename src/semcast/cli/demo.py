@@ -94,7 +94,8 @@ def _record(
 
 def _without_purging(traffic: "Traffic", trace: Path) -> "Run":
     """The same messages to the same readers, simulated, with a buffer that replaces nothing."""
-    from semcast.sim.scenario import Consumer, Protocol, ProtocolScenario
+    from semcast.sim.scenario import Protocol, ProtocolScenario
+    from semcast.sim.surroundings import Consumer
     from semcast.sim.traffic import Replay
     from semcast.sim.world import run
 

@@ -11,8 +11,8 @@ import typer
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
 
 if TYPE_CHECKING:
-    from semcast.sim.exhaust import Outcome
-    from semcast.sim.scope import Scope
+    from semcast.sim.exhausting.exhaust import Outcome
+    from semcast.sim.exhausting.scope import Scope
 
 VIOLATION: Final = 1
 
@@ -91,7 +91,7 @@ def sim_exhaust(
       semcast sim exhaust --messages 2 --stability s_coordp
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.cli.sim_explore import stability_named
-    from semcast.sim.scope import NOBODY, Scope, relations
+    from semcast.sim.exhausting.scope import NOBODY, Scope, relations
 
     protocol = stability_named(stability)
     every = relations(messages)
@@ -130,7 +130,7 @@ def _search(
     tell: Callable[[str], None] | None,
 ) -> list[Depth]:
     """Scope after scope, until one breaks a promise or the time is up."""
-    from semcast.sim.exhaust import exhaust
+    from semcast.sim.exhausting.exhaust import exhaust
 
     until_s = time.monotonic() + seconds
     found: list[Depth] = []

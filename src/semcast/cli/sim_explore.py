@@ -10,7 +10,7 @@ import typer
 from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
-    from semcast.sim.explore import Explored, Failure, Verdict
+    from semcast.sim.exploring.explore import Explored, Failure, Verdict
 
 VIOLATION: Final = 1
 StabilityOption: TypeAlias = Annotated[
@@ -51,7 +51,7 @@ def sim_explore(
       semcast sim explore --seconds 600 --stability s_coordp
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.sim.explore import explore
+    from semcast.sim.exploring.explore import explore
 
     if not out.is_dir():
         raise InputError(f"--out {out} is not a folder; make it first")
@@ -94,8 +94,8 @@ def sim_replay(
       semcast sim replay failure-1017.toml
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.sim.cases import case
-    from semcast.sim.explore import judge
+    from semcast.sim.exploring.cases import case
+    from semcast.sim.exploring.explore import judge
     from semcast.sim.scenario import ProtocolScenario, load
 
     protocol = None if stability is None else stability_named(stability)
@@ -130,7 +130,7 @@ def stability_named(name: str) -> str:
 
 def _write(failure: "Failure", out: Path) -> str:
     """Write the scenario of a failure; the command that replays it."""
-    from semcast.sim.shrink import to_toml
+    from semcast.sim.exploring.shrink import to_toml
 
     path = out / f"failure-{failure.seed}.toml"
     path.write_text(to_toml(failure.scenario))

@@ -252,7 +252,8 @@ def _shown(found: _Found, point: str, measure: str) -> str:
 
 
 def _warnings(plan: _Sweep) -> list[str]:
-    from semcast.sim.scenario import Measured, ProtocolScenario
+    from semcast.sim.scenario import ProtocolScenario
+    from semcast.sim.surroundings import Measured
 
     measured = any(
         isinstance(point.scenario, ProtocolScenario) and isinstance(point.scenario.host, Measured)

@@ -9,12 +9,12 @@ from semcast.settings import Place, check
 from semcast.wire.limits import Limits
 from semcast.wire.trees import tree_fault
 
-# Lives of one member that others may still keep messages of: it restarted, and soon again. Later
-# ones have to wait until one of these has ended.
+# How many lives of one member others keep messages of, if it restarts again and again. Later lives
+# have to wait until one of these has ended.
 LIVES_MAX: Final = 2
-# What a given tree has for its root.
+# The parent of the root in a given tree.
 NO_PARENT: Final = -1
-# Those whose votes go along a ring or up a tree.
+# Protocols whose votes go along a ring or up a tree.
 SHAPED_PROTOCOLS: Final = ("train", "s_coordp", "s_train")
 
 

@@ -1,14 +1,14 @@
 """What a member counts and measures for people, beside what its buffers count themselves.
 
 Nothing that a member does depends on it, so two members that differ only here behave alike
-(`sim/digest.py` passes over it).
+(`sim/exhausting/digest.py` passes over it).
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
-# Clocks drift apart by some 0.1 ms a second at the most: what is older than two of these is
+# Clocks drift apart by some 0.1 ms a second at the most. Measurements older than two windows are
 # forgotten, so that ages stay right to some milliseconds.
 WINDOW_NS: Final = 10_000_000_000
 _UNKNOWN_NS: Final = (1 << 62) - 1
@@ -61,7 +61,7 @@ class Transit:
         self._before_ns: i64 = _UNKNOWN_NS
 
     def arrived(self, sent_ns: i64, now_ns: i64) -> None:
-        """A message of that time is here; once for each run of messages in a datagram."""
+        """A message sent at that time is here; called once for each run of messages."""
         took_ns = now_ns - sent_ns
         if now_ns - self._began_ns >= WINDOW_NS:
             self._began_ns = now_ns
@@ -71,5 +71,5 @@ class Transit:
             self._least_ns = took_ns
 
     def age_ns(self, sent_ns: i64, now_ns: i64) -> i64:
-        """For how long a message of that time has been under way or here, beyond the quickest."""
+        """How long ago a message was sent, less the shortest time that one took to get here."""
         return max(now_ns - sent_ns - min(self._least_ns, self._before_ns), 0)

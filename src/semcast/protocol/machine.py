@@ -14,7 +14,7 @@ from typing import TypeAlias
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import WindowFullError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
@@ -40,10 +40,10 @@ class Machine(ABC):
     def multicast_many(
         self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, now_ns: i64
     ) -> int:
-        """Send these from `start` on, in order, while there is room; says how many were accepted.
+        """Send these from `start` on, in order, while there is room. Returns how many were.
 
-        `replaces` has one entry for each, or is None: nothing replaces anything. Anything but a
-        full window raises; what came before it was accepted (`sent` tells).
+        `replaces` has one entry for each, or is None if nothing replaces anything. Anything but a
+        full window raises; what came before it was accepted, as `sent` shows.
         """
         accepted: i64 = 0
         try:
@@ -56,8 +56,8 @@ class Machine(ABC):
 
     @abstractmethod
     def can_multicast(self, payload_bytes: i64 = 0) -> bool:
-        """Whether to try a message of this size that replaces nothing: it would be accepted now,
-        or never, because this member leaves.
+        """Whether to try to send a message of this size that replaces nothing. It would be accepted
+        now; or never, because this member leaves, and trying raises the error that says so.
         """
 
     @property
@@ -80,7 +80,7 @@ class Machine(ABC):
 
     @abstractmethod
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
-        """The application takes what waits for it, in its order; this is delivery."""
+        """The application takes messages that wait for it, in their order; this is delivery."""
 
     @abstractmethod
     def take_one(self, now_ns: i64) -> Message | None:
@@ -88,19 +88,19 @@ class Machine(ABC):
 
     @abstractmethod
     def deliverable(self) -> int:
-        """How many messages wait for the application; of a member that leaves, one or none."""
+        """How many messages wait for the application; if this member leaves, at most one."""
 
     @abstractmethod
     def oldest(self) -> Message | None:
-        """The message that has waited longest for the application, which stays."""
+        """The message that has waited longest for the application; it goes on waiting."""
 
     @abstractmethod
     def age_ns(self, message: Message, now_ns: i64) -> int:
-        """How old a message is that waits here, whatever its sender's clock says."""
+        """How old a message is that waits here, even if its sender's clock is wrong."""
 
     @abstractmethod
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
-        """What covers a message that was skipped, if that is still remembered; for applications."""
+        """The cover of a message that was skipped, if that is still remembered."""
 
     # -- the network -------------------------------------------------------------------------------
 
@@ -110,10 +110,10 @@ class Machine(ABC):
 
     @abstractmethod
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
-        """What to send now, with about so many datagrams of new messages at the most.
+        """What to send now, with about `data_max` datagrams of new messages at the most.
 
-        Call after every other call, and again while `unsent`: what is not packed yet may still be
-        purged, so take no more than the network does.
+        Call this after every other call, and again while `unsent`. Messages that are not packed yet
+        may still be purged, so ask for no more than the network takes.
         """
 
     @property
@@ -127,7 +127,7 @@ class Machine(ABC):
 
     @abstractmethod
     def on_timer(self, now_ns: i64) -> None:
-        """Whatever is due by now."""
+        """Do what is due by now."""
 
     # -- the group ---------------------------------------------------------------------------------
 
@@ -138,8 +138,8 @@ class Machine(ABC):
 
     @abstractmethod
     def remove(self, sender: int, now_ns: i64) -> None:
-        """That member is gone for good, in the life that is known: wait for it no longer. In a
-        later life it is welcome.
+        """That member is gone for good in its present life: wait for it no longer. It may come back
+        in a later life.
         """
 
     @abstractmethod
@@ -166,8 +166,8 @@ class Machine(ABC):
         """Counters and gauges, for people and tests."""
 
 
-# A configuration, who it is, the first view, randomness, who is told what happens, and whether it
-# came back to a group that runs, without memory.
+# Its arguments: a configuration, who the machine is, the first view, randomness, the observer, and
+# whether it came back without memory to a group that runs.
 MachineMaker: TypeAlias = Callable[
-    [MemberConfig, Source, View, RandomStream, Observer | None, bool], Machine
+    [MemberConfig, Source, View, Randomness, Observer | None, bool], Machine
 ]

@@ -1,4 +1,4 @@
-"""A member of a group, sans-IO: the router between its parts. What worlds do with it: `machine`.
+"""A member of a group, sans-IO: the router between its parts. `machine` says how to drive it.
 
     multicast ─► Sender ─► retained ─────────────────────► datagrams ─►
                               ▲  purge what a safe message covers; release what is stable
@@ -6,10 +6,10 @@
                    │                                     purge at once
                    ├─► Requests: what is missing, and answers ─► datagrams ─►
                    └─► Detection: what is here; back comes what is stable (all) and safe (f+1)
-    StaticViews: who is there, in which life; every part is told of each view
+    StaticViews: who is there, in which life; every part gets each view
 
 Messages go straight through. A control frame goes to the part that its kind belongs to; one that
-speaks of another view than this member's goes to nobody.
+names another view than this member's goes to no part.
 
 S-RM (reliability "group") keeps every message at every member until it is stable, and answers
 requests for anybody's messages. S-SM ("sender") keeps only a member's own. [SRM §4, §5.3]
@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import ConfigError, GroupClosedError, WindowFullError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces, Tagger
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
@@ -62,11 +62,11 @@ class Member(Machine):
         config: MemberConfig,
         me: Source,
         view: View,
-        random: RandomStream,
+        random: Randomness,
         observer: Observer | None = None,
         joining: bool = False,
     ) -> None:
-        """`view`: the first, with me in it; `joining`: the group runs already, without me."""
+        """`view`: the first view, with `me` in it. `joining`: the group already runs without it."""
         _check(config, me, view)
         super().__init__(config, me)
         self._view = view
@@ -74,7 +74,7 @@ class Member(Machine):
         # Safety matters only where others keep messages that we may purge.
         guarded = config.group_reliable and config.purging and config.f > 0
         guard = SafeUpTo() if guarded else None
-        # What covers messages that are gone, only for `cover_of`.
+        # Remembers the covers of messages that are gone, for `cover_of` alone.
         log = CoverLog(8 * max(config.delivery_messages, config.window_messages))
         self._covers: Final = log if config.track_covers else None
         self._waiting: Final = PurgingBuffer(
@@ -95,9 +95,9 @@ class Member(Machine):
         self._decoder: Final = Decoder()
         self._outbox: Final = Outbox(me, config.limits)
         self._blocked = False
-        # When datagrams were made and something was agreed on the way: somebody may wait for it.
+        # Set if `datagrams` found something agreed while there was no room: a sender may wait.
         self._wake_ns: i64 = SEQ_MAX
-        # Not None: this member leaves.
+        # Not None if this member leaves.
         self._departure: Departure | None = None
         self._figures: Final = Figures()
         self._order: Final = make_order(config, self._waiting, observer)
@@ -139,12 +139,12 @@ class Member(Machine):
         parts: list[Part] = [self._requests, self._views, self._detection, self._intake]
         self._parts: Final = parts
         self._routes: Final = {kind: part for part in self._parts for kind in part.kinds()}
-        # Whether it depends on what is kept whether it matters what is safe.
+        # Whether safety detection may rest while few messages are kept.
         self._safety_may_rest: Final = guarded and config.safety_rest_messages > 0
         self._begin(guarded)
 
     def _begin(self, guarded: bool) -> None:
-        """Everything is made: tell what there is to tell."""
+        """Pass on the first facts, now that every part exists."""
         self._detection.rest_safety(not guarded)
         for sender, name in zip(self._view.members, self._view.names, strict=False):
             self._decoder.sources.name(sender, name)
@@ -225,9 +225,9 @@ class Member(Machine):
         return self._intake.take_one(now_ns)
 
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
-        """Known are those purged here for others' sake or passed over as covered, until they are
-        stable; and with `track_covers` those purged while they waited for the application too, and
-        all of them until thousands came after them. A cover may be covered itself: ask again.
+        """Covers of messages that were purged from the retransmission buffer, or skipped, are known
+        until these are stable. With `track_covers` those of messages purged while they waited for
+        the application are known too, all until thousands more came. Covers may be covered: ask on.
         """
         known = None if self._covers is None else self._covers.cover(source, seq)
         return known or self._answers.cover(source, seq)
@@ -246,7 +246,7 @@ class Member(Machine):
     # -- leaving -----------------------------------------------------------------------------------
 
     def begin_leaving(self, now_ns: i64) -> None:
-        """What it has to wait for is told in `departure`."""
+        """See `departure` for what it waits for."""
         if self._departure is None:
             self._departure = Departure(
                 self.config, self._sender, self._intake, self._order, self._detection, now_ns
@@ -267,7 +267,7 @@ class Member(Machine):
     # -- the network -------------------------------------------------------------------------------
 
     def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
-        """What a life says that is over does not count: nobody else may come to hear it."""
+        """Datagrams of a life that is over are ignored: other members might never get the same."""
         if not self._view.holds(source):
             self._views.reborn(source)
             self._follow_views(now_ns)
@@ -297,8 +297,8 @@ class Member(Machine):
             if self._views.view is not self._view:
                 self._follow_views(now_ns)
             elif isinstance(frame, Lives):
-                # Whoever says in which life it is waits for votes.
-                self._detection.tell_soon(now_ns)
+                # A member that says in which life it is waits for votes.
+                self._detection.vote_soon(now_ns)
 
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
         if self._sender.unsent:
@@ -341,7 +341,7 @@ class Member(Machine):
         self._learn(now_ns)
 
     def _follow_views(self, now_ns: i64) -> None:
-        """If there is another view, tell every part of it."""
+        """If there is another view, install it in every part."""
         before, view = self._view, self._views.view
         if view is before:
             return
@@ -355,7 +355,7 @@ class Member(Machine):
             part.install(view, now_ns)
 
     def _learn(self, now_ns: i64) -> bool:
-        """Do what follows from what detection has found. Says whether that was anything."""
+        """Act on what detection has found. Returns whether it has found anything."""
         if self._safety_may_rest:
             resting = self._retained.held < self.config.safety_rest_messages
             self._detection.rest_safety(resting)

@@ -1,7 +1,7 @@
-"""What a member tells about itself, as it happens: the source of every journal.
+"""What a member reports of itself as it happens: the source of every journal.
 
-A world subclasses `Observer` and gives it to its members. The member says what; the world knows
-when and where. Nothing here is part of the protocol, and without an observer nothing is told.
+A world subclasses `Observer` and gives it to its members. The member says what happened; the world
+knows when and where. Nothing here is part of the protocol, and an observer is optional.
 """
 
 from mypy_extensions import mypyc_attr
@@ -26,4 +26,4 @@ class Observer:
         """One of safe, stable, skip, nak, block, unblock, join concerns a source and a seq."""
 
     def view(self, number: int) -> None:
-        """From now on the view with this number counts; what is told after it happens in it."""
+        """From now on the view with this number counts: what is reported next happens in it."""

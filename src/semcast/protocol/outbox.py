@@ -10,7 +10,6 @@ from semcast.wire.frames import ControlFrame
 from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 
-# The destination of a multicast.
 # How many ranges or covers go into one frame; the smallest datagram has room for them.
 ROWS_MAX: Final = 12
 
@@ -48,7 +47,7 @@ class Outbox:
         return ready
 
     def close(self) -> None:
-        """What is there goes into datagrams of its own, before whatever comes later."""
+        """Finish the datagrams begun so far, so that they leave before whatever comes later."""
         if self._waiting:
             for to in self._waiting:
                 self._flush(to, self._writers[to])

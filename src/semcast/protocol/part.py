@@ -1,4 +1,4 @@
-"""A part of a member: it has frames of its own, timers, and is told of each view.
+"""A part of a member: it has control frames of its own, and timers, and learns of each view.
 
 The member hands each control frame to the part that its kind belongs to, calls `on_timer` when one
 is due, and lets every part `pack` what it has to say. Messages do not go through here.
@@ -15,7 +15,7 @@ from semcast.wire.frames import ControlFrame
 
 
 class Part(ABC):
-    """What a member is made of, beside the way of messages."""
+    """One of the pieces that a member is made of, beside the path of messages."""
 
     def kinds(self) -> tuple[int, ...]:
         """The numbers of the control frames that are for this part."""
@@ -26,11 +26,13 @@ class Part(ABC):
         """From now on this view counts."""
 
     @abstractmethod
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
-        """A control frame of one of this part's kinds has come; if it speaks of a view, of ours."""
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
+        """A control frame of one of this part's kinds came from `source`. If it names a view, that
+        is the view of this member.
+        """
 
     def on_timer(self, now_ns: i64) -> None:  # noqa: B027
-        """Whatever is due by now."""
+        """Do what is due by now."""
 
     def next_deadline_ns(self) -> i64:
         """When to call `on_timer`."""

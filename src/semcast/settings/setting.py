@@ -1,4 +1,4 @@
-"""What one setting is: a value in, the same value checked out, or a ConfigError in one line.
+"""What one setting is: a value in, the same value checked out, or a ConfigError of one line.
 
 The error names the setting, the value that was given and what is allowed. Values come from Python
 or TOML (`typed`), or as text of a variable or an option (`parsed`); `check` then looks at bounds
@@ -18,7 +18,7 @@ from semcast.errors import ConfigError
 MS: Final = 1_000_000
 NAMES: Final = tuple[str, ...]
 SecretOrNone: TypeAlias = bytes | str | None
-# A word, or for each member but one the member on which it hangs.
+# A word, or a table that says of each member but the root which member is its parent.
 Tree: TypeAlias = str | Mapping[str, str] | tuple[tuple[str, str], ...]
 # The end of a name says its unit.
 UNITS: Final = ("bytes_s", "bytes", "ms", "us", "s")
@@ -37,9 +37,8 @@ WORDS: Final[dict[Any, str]] = {
 class Place(enum.Flag):
     """Where a setting is known by its name."""
 
-    GROUP = (
-        enum.auto()
-    )  # an argument of `join`, a field of `GroupConfig`, a key of TOML, a variable
+    # An argument of `join`, a field of `GroupConfig`, a key of TOML, a variable.
+    GROUP = enum.auto()
     MEMBER = enum.auto()  # an attribute of `MemberConfig`, in which milliseconds are nanoseconds
     SCENARIO = enum.auto()  # a key of the table `protocol` of a scenario
     TRANSPORT = enum.auto()  # an attribute of `TransportSettings`
@@ -64,7 +63,7 @@ class Setting:
     allowed: tuple[Any, ...]  # the smallest and the largest number; or the words to choose from
     says: str
     preset: Any = None  # the default of a bare member and of scenarios, where it is another
-    type: Any = None  # where the default does not tell
+    type: Any = None  # where it does not follow from the default
     types: Mapping[Place, Any] = field(default_factory=dict)  # at places where it is another
     hidden: bool = False  # never shown, neither by a configuration nor by an error
 

@@ -1,6 +1,6 @@
 """From settings to a network: a scenario's network, faults and hosts in, one `Network` out.
 
-The only place that knows both the names that people write and the classes that do the work.
+No other module knows both the settings that people write and the classes that do the work.
 """
 
 import random
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Final, assert_never
 
 from semcast.sim import faults, host, network
-from semcast.sim.scenario import (
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.surroundings import (
     Costs,
     Faults,
     Host,
@@ -21,7 +22,6 @@ from semcast.sim.scenario import (
     Shared,
     Tree,
 )
-from semcast.sim.scheduler import Scheduler
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -55,31 +55,31 @@ def build_network(settings: Network, scheduler: Scheduler, members: int) -> netw
 
 
 def build_faults(
-    settings: Faults, stream: Callable[[str], random.Random]
+    settings: Faults, rng: Callable[[str], random.Random]
 ) -> tuple[list[faults.Fault], list[faults.Fault]]:
     """The layers of a scenario: those that end with the traffic, and partitions, which end by
-    themselves. `stream` makes the stream of a purpose.
+    themselves. `rng` makes the random numbers of a purpose.
     """
     only = frozenset(settings.to_members) if settings.to_members else None
     layers: list[faults.Fault] = []
     if settings.loss > 0:
-        layers.append(faults.Loss(settings.loss, stream("faults/loss"), only))
+        layers.append(faults.Loss(settings.loss, rng("faults/loss"), only))
     if settings.burst_begin > 0:
         begin, end, loss = settings.burst_begin, settings.burst_end, settings.burst_loss
-        chain = stream("faults/burst")
+        chain = rng("faults/burst")
         layers.append(faults.BurstLoss(begin, end, chain, loss, to_nodes=only))
     if settings.delay_ms > 0 or settings.jitter_ms > 0:
         delay_ns, jitter_ns = ns_of_ms(settings.delay_ms), ns_of_ms(settings.jitter_ms)
-        layers.append(faults.Delay(delay_ns, jitter_ns, stream("faults/delay"), only))
+        layers.append(faults.Delay(delay_ns, jitter_ns, rng("faults/delay"), only))
     if settings.reorder > 0:
         hold_ns = max(1, ns_of_ms(settings.reorder_ms))
-        layers.append(faults.Reordering(settings.reorder, hold_ns, stream("faults/reorder"), only))
+        layers.append(faults.Reordering(settings.reorder, hold_ns, rng("faults/reorder"), only))
     if settings.duplicate > 0:
         again_ns = ns_of_ms(settings.duplicate_ms)
-        twice = stream("faults/duplicate")
+        twice = rng("faults/duplicate")
         layers.append(faults.Duplication(settings.duplicate, again_ns, twice, only))
     if settings.corrupt > 0:
-        layers.append(faults.Corruption(settings.corrupt, stream("faults/corrupt"), to_nodes=only))
+        layers.append(faults.Corruption(settings.corrupt, rng("faults/corrupt"), to_nodes=only))
     partitions: list[faults.Fault] = [
         faults.Partition(
             frozenset(cut.members),

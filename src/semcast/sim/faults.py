@@ -1,10 +1,10 @@
-"""Faults of the network: layers that may be put on any model, one thing each (as in JGroups).
+"""Faults of the network: layers that may be put on any model, one fault each (as in JGroups).
 
 A layer stands where copies leave the model, so that what it drops has used bandwidth, and so that
-the copies of one multicast suffer independently. Copies in, the same copies out: fewer, later,
-twice, in another order or altered. Several layers stack; the last one added is met first.
+the copies of one multicast suffer independently. Copies go in; the same copies come out, but fewer,
+later, twice, in another order or altered. Layers stack: a copy meets the last one added first.
 
-Each draws from a seeded stream of its own, by custom `random.Random(f"{seed}/faults/loss")`, so
+Each layer draws from a generator of its own, by custom `random.Random(f"{seed}/faults/loss")`, so
 that switching one on or off shifts no other. `active = False` heals it: it then lets all pass and
 draws nothing. `to_nodes` limits it to what goes to those nodes. Knows nothing of what packets hold.
 Faults of processes (crashes, pauses) belong to the world.
@@ -16,7 +16,7 @@ from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError
-from semcast.ids import NEVER, RandomStream
+from semcast.ids import NEVER, Randomness
 from semcast.sim.network.base import Layer, Stage, Waiting
 from semcast.sim.scheduler import Scheduler
 
@@ -25,7 +25,7 @@ _DELAY_NS_MAX: Final = 1 << 60
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Fault(Layer):
-    """Base of the faults: `strike` decides about the copies that it does not have to let pass."""
+    """Base of the faults: `strike` gets the copies that the fault may affect."""
 
     def __init__(self, to_nodes: frozenset[int] | None = None) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Loss(Fault):
     """Each copy is lost with the same probability, whatever happened to others."""
 
     def __init__(
-        self, rate: float, random: RandomStream, to_nodes: frozenset[int] | None = None
+        self, rate: float, random: Randomness, to_nodes: frozenset[int] | None = None
     ) -> None:
         super().__init__(to_nodes)
         self._rate: Final = _probability("loss rate", rate)
@@ -79,7 +79,7 @@ class BurstLoss(Fault):
         self,
         to_bad: float,
         to_good: float,
-        random: RandomStream,
+        random: Randomness,
         bad_loss: float = 1.0,
         good_loss: float = 0.0,
         to_nodes: frozenset[int] | None = None,
@@ -117,7 +117,7 @@ class Delay(Fault):
         self,
         fixed_ns: i64,
         jitter_ns: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -151,7 +151,7 @@ class Reordering(Fault):
         self,
         rate: float,
         hold_ns_max: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -182,7 +182,7 @@ class Duplication(Fault):
         self,
         rate: float,
         again_ns_max: i64,
-        random: RandomStream,
+        random: Randomness,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
         super().__init__(to_nodes)
@@ -211,7 +211,7 @@ class Corruption(Fault):
     def __init__(
         self,
         rate: float,
-        random: RandomStream,
+        random: Randomness,
         bytes_max: i64 = 4,
         to_nodes: frozenset[int] | None = None,
     ) -> None:
@@ -230,7 +230,7 @@ class Corruption(Fault):
 
     def _altered(self, packet: bytes) -> bytes:
         altered = bytearray(packet)
-        # The first change is kept apart from the others: two at one place could undo each other.
+        # No other change may hit the place of the first one: two at one place could cancel out.
         changes = self._random.randrange(min(self._bytes_max, len(packet)))
         spared = self._random.randrange(len(packet))
         altered[spared] ^= 1 + self._random.randrange(255)

@@ -1,14 +1,14 @@
 """Host models: what a node's processor does to the time of its sends, receptions and other work.
 
 A host model wraps a network and is one itself, so that a world which knows `Network` need not know
-whether there is one. Without any, work takes no time. Each node has one processor, which does its
-work one at a time in the order in which it came:
+whether there is a host model. Without one, work takes no time. Each node has one processor, which
+does one piece of work at a time, in the order in which they came:
 
 - `CostHosts`: sending and receiving cost what a function of the size says (STAB §5.1).
 - `MeasuredHosts`: the handlers are really run, timed, and the node is busy for as long; what they
   send leaves afterwards (the centralized simulation of SRM §5.4).
 
-Faults are the network's: put through a host model, they go onto the network below.
+Faults belong to the network: a host model passes them on to the network below it.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ _NOBODY: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Cost:
-    """What sending or receiving costs a processor. This one is nothing."""
+    """What sending or receiving costs a processor. This one costs nothing."""
 
     def of(self, size_bytes: i64) -> i64:  # noqa: ARG002
         """Nanoseconds for a packet of this size."""
@@ -38,7 +38,7 @@ class Cost:
 
 @final
 class LinearCost(Cost):
-    """So much for each packet and so much for each byte."""
+    """A fixed cost for each packet and one for each byte."""
 
     def __init__(self, packet_ns: i64, byte_ps: i64) -> None:
         if not 0 <= packet_ns <= _COST_MAX or not 0 <= byte_ps <= _COST_MAX:
@@ -55,7 +55,7 @@ class LinearCost(Cost):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Hosts(Network):
-    """Base of the host models: everything but the work is the business of the network below."""
+    """Base of the host models: it passes everything but the work on to the network below."""
 
     def __init__(self, below: Network) -> None:
         super().__init__(below.scheduler, below.nodes)
@@ -167,7 +167,6 @@ class MeasuredHosts(Hosts):
         self._running: i64 = _NOBODY
         self._queues: Final[list[deque[_Job]]] = [deque() for _ in range(below.nodes)]
         self._outboxes: Final[list[list[_Job]]] = [[] for _ in range(below.nodes)]
-        self._worked_ns = vec[i64]([0] * below.nodes)
         # INV-BUSY: a node is busy from when work finds it idle until `done` finds none left; while
         # it is, one of these two events is pending or running for it.
         self._busy: Final = [False] * below.nodes
@@ -186,12 +185,8 @@ class MeasuredHosts(Hosts):
         self._check_node(node)
         self.queue(node, _Job(handler, argument, None))
 
-    def worked_ns(self, node: i64) -> i64:
-        """How long the processor of a node has worked so far."""
-        return self._worked_ns[node]
-
     def queue(self, node: i64, job: "_Job") -> None:
-        """Work for a node."""
+        """Give a job to the processor of a node."""
         self._queues[node].append(job)
         if not self._busy[node]:
             self._busy[node] = True
@@ -211,7 +206,6 @@ class MeasuredHosts(Hosts):
         finally:
             elapsed_ns: i64 = max(0, self._clock() - started_ns)
             self._running = _NOBODY
-            self._worked_ns[node] += elapsed_ns
             self.scheduler.at(self.scheduler.now_ns + elapsed_ns, self._done, node)
 
     def done(self, node: i64) -> None:

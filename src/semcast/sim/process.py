@@ -23,7 +23,8 @@ from semcast.sim.scheduler import NO_EVENT, Handler
 from semcast.sim.tally import Tally
 from semcast.sim.traffic import Item
 from semcast.wire.keys import Keyring, Unsealed
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 GROUP_ID: Final = 1
 # What UDP (8), IP (20) and Ethernet (18) add to a datagram on the wire.
@@ -44,7 +45,7 @@ class Socket(Receiver):
         self._process: Final = process
 
     def arrive(self, from_node: i64, packet: bytes) -> None:  # noqa: ARG002
-        """A datagram says itself whom it is from."""
+        """Take a datagram. Its header says who sent it, whatever node it came from."""
         self._process.arrive(packet)
 
 
@@ -58,7 +59,7 @@ class Bell(Handler):
         self._handler: Final = handler
 
     def fire(self, argument: i64) -> None:
-        """It is time: when the processor is free, it is done."""
+        """Queue the work that is due; it is done when the processor is free."""
         self._network.execute(self._node, self._handler, argument)
 
 
@@ -70,18 +71,18 @@ class Life:
         config: MemberConfig,
         me: Source,
         view: View,
-        stream: random.Random,
+        rng: random.Random,
         keys: Keyring | Unsealed,
         tally: Tally,
         joining: bool,
         make: MachineMaker,
     ) -> None:
-        self.member: Final = make(config, me, view, stream, tally, joining)
+        self.member: Final = make(config, me, view, rng, tally, joining)
         self.sealer: Final = Sealer(GROUP_ID, me, keys)
         self.opener: Final = Opener(GROUP_ID, keys)
         self.tally: Final = tally
         self.busy = False
-        # Not None: it leaves, and who asks is told which members are silent.
+        # Not None if it leaves: says which members are silent.
         self.silent: Callable[[], list[int]] | None = None
         # A message that waits for room in the window.
         self.blocked: Item | None = None
@@ -101,12 +102,12 @@ class Process(Handler):
         socket_datagrams: int,
         works: bool,
     ) -> None:
-        """`works`: a host model has to be asked before anything is done."""
+        """`works`: work costs time, so a host model decides when it is done."""
         super().__init__()
         self.node: Final = node
         self.socket: Final = Socket(self)
         self.delay_ns = 0
-        # Called when this process, which was told to leave, may do so.
+        # Called when this process leaves and may go.
         self.on_settled: Callable[[int], None] | None = None
         self.life: Life | None = None
         self._network: Final = network
@@ -114,8 +115,8 @@ class Process(Handler):
         self._items: Final = items
         self._until_ns: Final = until_ns
         self._socket_datagrams: Final = socket_datagrams
-        # Who is called when the time has come: this process or, if its processor may be busy, a
-        # bell that queues the work.
+        # The handler that timers call: this process or, if its processor may be busy, a bell that
+        # queues the work.
         self._called: int = self._scheduler.add(self)
         if works:
             self._called = self._scheduler.add(Bell(network, node, self._called))
@@ -124,13 +125,13 @@ class Process(Handler):
         self._arrived: list[bytes] = []
         self._missed: list[int] = []
         self._timer_from_ns = 0
-        # The next message to send, while its time has not come.
+        # The next message to send, until its time has come.
         self._next: Item | None = None
 
     # -- lives -------------------------------------------------------------------------------------
 
     def start(self, life: Life, timer_from_ns: int) -> None:
-        """Begin a life. Its timer does not run before the given time: processes start unevenly."""
+        """Begin a life. Its timer waits for the given time, since processes start unevenly."""
         self.life = life
         self._timer_from_ns = timer_from_ns
         self._prepare(life)
@@ -155,7 +156,7 @@ class Process(Handler):
             self._settle(life)
 
     def pause(self) -> None:
-        """Stand still: whatever is due happens when the process goes on."""
+        """Stand still; what is due happens when the process goes on."""
         self._paused = True
 
     def resume(self) -> None:
@@ -181,9 +182,9 @@ class Process(Handler):
     def at_rest(self) -> bool:
         """Whether nothing is left to deliver or to keep.
 
-        Messages that wait for an earlier one do not count: if anybody alive could help, that one
-        would keep it; if not, its sender took it along, and they wait for ever. Nor do those that
-        came to a member after it had begun to leave: it delivers none of them.
+        Messages that wait for an earlier one do not count. If a living member had that one, it
+        would still hold it; if none has, the sender took it along, and they wait for ever. Messages
+        that came to a member after it began to leave do not count either: it delivers none of them.
         """
         if self.life is None:
             return True
@@ -238,7 +239,7 @@ class Process(Handler):
     # -- applications ------------------------------------------------------------------------------
 
     def _settle(self, life: Life) -> None:
-        """Something happened to the member: let everybody around it have their turn."""
+        """After something happened to the member: let applications, network and timer follow."""
         while self._take(life) or self._multicast(life):
             pass
         for outgoing in life.member.datagrams(self._scheduler.now_ns):
@@ -282,7 +283,7 @@ class Process(Handler):
         return True
 
     def _prepare(self, life: Life) -> None:
-        """The next message is due a gap from now, if the traffic has one."""
+        """Plan the next message, if the traffic has one: it is due a gap from now."""
         self._next = next(self._items, None)
         if self._next is not None:
             due_ns = self._scheduler.now_ns + self._next.gap_ns

@@ -7,7 +7,7 @@ only from event to event. Knows nothing of networks, nodes, wall clocks or rando
 Theory of operation. There is no object per event: an event is a *slot*, four integers of one
 array, and the queue is a binary heap of (time, slot) pairs in another. Times mostly differ, so the
 rest of the order is looked up in the slot only when they do not. Cancelling marks the slot; its
-pair goes when it comes to the top, or when more than half of the queue is cancelled and swept.
+pair is removed when it comes to the top, or in a sweep when over half of the queue is cancelled.
 """
 
 from typing import Final, final
@@ -18,7 +18,6 @@ from mypy_extensions import i64, mypyc_attr
 from semcast.errors import LocalProtocolError
 from semcast.ids import NEVER
 
-# An event that is never due: what a member's next_deadline_ns says when it waits for nothing.
 PRIORITY_MAX: Final = 63
 NO_EVENT: Final = -1  # an event id that no event has; cancelling it does nothing
 
@@ -81,13 +80,15 @@ class Scheduler:
 
     @property
     def slots(self) -> i64:
-        """How many events there is memory for: what was pending at most, cancelled included."""
+        """How many events there is memory for: the most that were ever pending or cancelled."""
         return len(self._slots) // _FIELDS
 
     # -- in ------------------------------------------------------------------------------------
 
     def at(self, time_ns: i64, handler: i64, argument: i64 = 0, priority: i64 = 0) -> i64:
-        """Schedule an event; says its id, for `cancel`. At equal times lower priority is first."""
+        """Schedule an event. Returns its id, for `cancel`. At equal times lower priorities fire
+        first.
+        """
         if time_ns < self.now_ns or priority < 0 or priority > PRIORITY_MAX:
             raise self._refusal(time_ns, priority)
         if handler < 0 or handler >= len(self._handlers):
@@ -112,8 +113,8 @@ class Scheduler:
         return (slots[base + _LIFE] << _SLOT_BITS) + slot
 
     def cancel(self, event_id: i64) -> bool:
-        """Take an event back; says whether it was still to come. Once it was fired or cancelled,
-        its id is nobody's until its slot has been used a thousand million times more.
+        """Take an event back. Returns whether it was still to come. The id of an event that was
+        fired or cancelled is not used again before its slot was used a thousand million times.
         """
         slot = event_id & _SLOT_MASK
         base = slot * _FIELDS
@@ -133,7 +134,7 @@ class Scheduler:
 
     def run(self, until_ns: i64) -> i64:
         """Fire everything due up to and including `until_ns`, which is then the time, unless
-        `stop` was called. Says how many events were fired.
+        `stop` was called. Returns how many events were fired.
         """
         before = self.fired
         self._stopped = False
@@ -145,7 +146,7 @@ class Scheduler:
 
     def drain(self, events_max: i64) -> i64:
         """Fire whatever is pending, and what that schedules, `events_max` at most. The time is
-        then that of the last event. Says how many events were fired.
+        then that of the last event. Returns how many events were fired.
         """
         before = self.fired
         self._stopped = False
@@ -158,7 +159,7 @@ class Scheduler:
         return self.drain(1) == 1
 
     def stop(self) -> None:
-        """For a handler: nothing more is to be fired by this `run` or `drain`."""
+        """Called by a handler, so that this `run` or `drain` fires nothing more."""
         self._stopped = True
 
     def next_ns(self) -> i64:
@@ -188,7 +189,7 @@ class Scheduler:
         self._pop()
         self.now_ns = time_ns
         self.fired += 1
-        # All is in order before the handler runs: it may schedule, cancel, stop or raise.
+        # The handler comes last, when all is consistent: it may schedule, cancel, stop or raise.
         self._handlers[number].fire(argument)
 
     def _drop_first(self) -> None:
@@ -210,7 +211,7 @@ class Scheduler:
     # -- slots and heap ------------------------------------------------------------------------
 
     def _new_slot(self) -> i64:
-        """A slot more, which is then the only free one."""
+        """Add a slot, which is then the only free one."""
         slots = self._slots
         slot: i64 = len(slots) // _FIELDS
         for value in (_END, _CANCELLED, 0, 1):
@@ -250,8 +251,8 @@ class Scheduler:
         count = self._count
         at = top
         child = 2 * at + 1
-        # The gap goes all the way down and the pair then rises from there: it was one of the last,
-        # so it belongs near the bottom, and no guess of the processor's goes wrong on the way.
+        # The gap goes all the way down, and the pair then rises from there. It was one of the last,
+        # so it belongs near the bottom, and a loop that never stops early is easy to predict.
         while child < count:
             if child + 1 < count:
                 left_ns = heap[2 * child]

@@ -43,7 +43,8 @@ class NodeOutcome:
     node: str
     sent_rate_msg_s: float
     delivered_rate_msg_s: float
-    # Of all that the group sent: purged here before it was taken, or never here because covered.
+    # The share of all messages of the group that were purged here before they were taken, or never
+    # came because they were covered.
     not_delivered_share: float
     sent: int
     delivered: int
@@ -64,7 +65,7 @@ class NodeOutcome:
 
 
 class Tally(Observer):
-    """Counts what one node tells."""
+    """Counts what one node reports."""
 
     def __init__(
         self, node: str, span: Span, clock: Callable[[], int], journal: Observer | None
@@ -130,7 +131,7 @@ class Tally(Observer):
         self._blocked_since_ns = -1
 
     def end(self) -> None:
-        """The node crashed: what it did is set against how long it lived."""
+        """The node crashed: its rates are per second that it lived."""
         self.unblock()
         self._died_ns = self._clock()
 
@@ -157,7 +158,7 @@ class Tally(Observer):
         """The counts as rates and shares, once the run is over."""
         self.unblock()
         counts = self._counts
-        # A node that was not there while measured has nothing to divide either.
+        # For a node that was not there while measured this avoids a division by zero.
         length_s = max(self._span.part_ns(self._born_ns, self._died_ns), 1) / 1e9
         latencies = sorted(self._latencies_ns)
         return NodeOutcome(

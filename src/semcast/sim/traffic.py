@@ -1,8 +1,8 @@
-"""Traffic: settings and a seeded stream in; messages to send, one after the other, out.
+"""Traffic: settings and random numbers in; messages to send, one after the other, out.
 
-Each message is an `Item`: how long after the previous one, how large, what it replaces, and which
-of the senders sends it. Generators know nothing of protocols, buffers or the time of day; whoever
-is blocked simply takes the next item later.
+An `Item` says of each message how long after the previous one it comes, how large it is, what it
+replaces, and which of the senders sends it. Generators know nothing of protocols, buffers or the
+time of day; a sender that is blocked simply takes the next item later.
 """
 
 import random
@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from semcast.errors import ConfigError
 from semcast.obsolescence import Keys, Ranked, Replaces
-from semcast.sim.settings import Between, Settings
+from semcast.sim.ranges import Between, Settings
 from semcast.sim.trace import SIZE_BYTES_MAX, read_trace
 
 SECOND_NS: Final = 1_000_000_000
@@ -44,17 +44,17 @@ class Overwrites(Settings):
     size_bytes: SizeBytes = 64
     r: Share = 0.5
     d: Annotated[int, Between(1, 1_000_000)] = 1
-    # Of those that overwrite, the share that is about several chains.
+    # The share of the overwriting messages that are about several chains.
     several: Share = 0.0
 
-    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+    def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
         """An endless stream of one sender."""
         assert senders == 1
-        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
-            overwrites = stream.random() < self.r
-            replaces: Replaces = f"chain {stream.randrange(self.d)}" if overwrites else None
-            if overwrites and self.several > 0 and stream.random() < self.several:
-                replaces = _several("chain ", self.d, stream)
+        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, rng):
+            overwrites = rng.random() < self.r
+            replaces: Replaces = f"chain {rng.randrange(self.d)}" if overwrites else None
+            if overwrites and self.several > 0 and rng.random() < self.several:
+                replaces = _several("chain ", self.d, rng)
             yield Item(gap_ns, self.size_bytes, replaces, 0)
 
 
@@ -79,16 +79,16 @@ class Trading(Settings):
                 "each class of stocks, and shares that sum to 1"
             )
 
-    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+    def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
         """An endless stream of one sender."""
         assert senders == 1
         classes, sums = range(len(self.stocks)), list(accumulate(self.shares))
-        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, stream):
-            chosen = stream.choices(classes, cum_weights=sums)[0]
-            stock = stream.randrange(self.stocks[chosen])
+        for gap_ns in gaps_ns(self.rate_msg_s, self.gaps, rng):
+            chosen = rng.choices(classes, cum_weights=sums)[0]
+            stock = rng.randrange(self.stocks[chosen])
             replaces: Replaces = f"stock {chosen}.{stock}"
-            if self.several > 0 and stream.random() < self.several:
-                replaces = _several(f"stock {chosen}.", self.stocks[chosen], stream)
+            if self.several > 0 and rng.random() < self.several:
+                replaces = _several(f"stock {chosen}.", self.stocks[chosen], rng)
             yield Item(gap_ns, self.size_bytes, replaces, 0)
 
 
@@ -96,10 +96,10 @@ class Trading(Settings):
 class Game(Settings):
     """A Quake-like server: rounds of one reliable message and a few updates of items (SRM §7.1).
 
-    SRM prints 1.39 updates a round and 41.88% of messages never obsolete; the latter is
-    1 / (1 + 1.388), so 1.388 it is. 42 items are active, few of them busy and some never changed:
-    frequencies fall as 1 / rank^skew. The paper does not print the fall; this skew lets k = 32 and
-    a buffer of 40 purge 54%, and so carry a receiver of 30 ms, as SRM §7.2 says.
+    SRM prints 1.39 updates a round and 41.88% of messages never obsolete. The latter is
+    1 / (1 + 1.388), so the default is 1.388. 42 items are active, few of them busy and some never
+    changed: frequencies fall as 1 / rank^skew. The paper does not print the skew; with this one,
+    k = 32 and a buffer of 40 purge 54% and so carry a receiver of 30 ms, as SRM §7.2 says.
     """
 
     kind: Literal["game"] = "game"
@@ -109,7 +109,7 @@ class Game(Settings):
     skew: Annotated[float, Between(0, 10)] = 2.9
     update_bytes: SizeBytes = 52
     reliable_bytes_max: Annotated[int, Between(1, 1 << 20)] = 32
-    # Together at the start of a round, or evenly spread at the mean rate.
+    # Updates come together at the start of a round, or are evenly spread at the mean rate.
     gaps: Literal["rounds", "constant"] = "rounds"
 
     @property
@@ -117,7 +117,7 @@ class Game(Settings):
         """The mean rate of messages."""
         return self.rounds_s * (1 + self.updates_per_round)
 
-    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+    def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
         """An endless stream of one sender."""
         assert senders == 1
         even_ns = round(SECOND_NS / self.rate_msg_s)
@@ -125,15 +125,15 @@ class Game(Settings):
         names = range(self.entities)
         sums = list(accumulate(1 / (1 + name) ** self.skew for name in names))
         while True:
-            size = 1 + stream.randrange(self.reliable_bytes_max)
+            size = 1 + rng.randrange(self.reliable_bytes_max)
             bursts = self.gaps == "rounds"
             yield Item(round_ns if bursts else even_ns, size, None, 0)
             whole, fraction = divmod(self.updates_per_round, 1)
-            count = min(int(whole) + (stream.random() < fraction), self.entities)
-            # Within a round an item changes once, whatever happened to it.
+            count = min(int(whole) + (rng.random() < fraction), self.entities)
+            # An item is sent once in a round, however often it changed.
             changed: dict[int, None] = {}
             while len(changed) < count:
-                changed[stream.choices(names, cum_weights=sums)[0]] = None
+                changed[rng.choices(names, cum_weights=sums)[0]] = None
             for name in changed:
                 yield Item(0 if bursts else even_ns, self.update_bytes, f"item {name}", 0)
 
@@ -155,14 +155,14 @@ class Chains(Settings):
     diversity: Annotated[int, Between(1, 1_000_000)] = 5
     length: Annotated[int, Between(1, 1_000_000)] = 10
 
-    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
+    def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
         """An endless stream that any of the senders sends."""
         sent = [0] * self.diversity
-        for number, gap_ns in enumerate(gaps_ns(self.rate_msg_s, self.gaps, stream), start=1):
-            sender = stream.randrange(senders)
+        for number, gap_ns in enumerate(gaps_ns(self.rate_msg_s, self.gaps, rng), start=1):
+            sender = rng.randrange(senders)
             replaces: Replaces = None
-            if stream.random() < self.ratio:
-                chain = stream.randrange(self.diversity)
+            if rng.random() < self.ratio:
+                chain = rng.randrange(self.diversity)
                 name = f"chain {chain}.{sent[chain] // self.length}"
                 sent[chain] += 1
                 replaces = Ranked(name, number) if senders > 1 else name
@@ -176,15 +176,15 @@ class Replay(Settings):
     file: str
     kind: Literal["replay"] = "replay"
     speed: Annotated[float, Between(1e-6, 1e9)] = 1.0
-    # Given: constant or exponential gaps instead of the recorded ones.
+    # If given, gaps are constant or exponential instead of the recorded ones.
     rate_msg_s: RateMsgS | None = None
     gaps: Gaps = "constant"
     # Used where the trace has no sizes.
     size_bytes: SizeBytes = 64
 
-    def items(self, stream: random.Random, senders: int = 1) -> Iterator[Item]:
-        """The messages of the trace, then no more; its senders are dealt out to ours in turn."""
-        paced = gaps_ns(self.rate_msg_s, self.gaps, stream) if self.rate_msg_s else None
+    def items(self, rng: random.Random, senders: int = 1) -> Iterator[Item]:
+        """The messages of the trace; its senders are dealt out to those of the group in turn."""
+        paced = gaps_ns(self.rate_msg_s, self.gaps, rng) if self.rate_msg_s else None
         numbers: dict[str, int] = {}
         before_s: float | None = None
         for row in read_trace(Path(self.file), self.size_bytes, timed=True):
@@ -200,24 +200,24 @@ class Replay(Settings):
 Traffic: TypeAlias = Overwrites | Trading | Game | Chains | Replay
 
 
-def gaps_ns(rate_msg_s: float, gaps: Gaps, stream: random.Random) -> Iterator[int]:
+def gaps_ns(rate_msg_s: float, gaps: Gaps, rng: random.Random) -> Iterator[int]:
     """Endless gaps between messages, with this mean rate."""
     while True:
         if gaps == "constant":
             yield round(SECOND_NS / rate_msg_s)
         else:
-            yield round(stream.expovariate(rate_msg_s) * SECOND_NS)
+            yield round(rng.expovariate(rate_msg_s) * SECOND_NS)
 
 
-def _several(name: str, names: int, stream: random.Random) -> Keys:
-    """Two or three of these names, which there are at least then."""
-    count = stream.choice((2, 2, 3))
-    chosen = stream.sample(range(max(names, count)), count)
+def _several(name: str, names: int, rng: random.Random) -> Keys:
+    """Two or three names; if there are fewer, more are made up."""
+    count = rng.choice((2, 2, 3))
+    chosen = rng.sample(range(max(names, count)), count)
     return Keys(tuple(f"{name}{number}" for number in chosen))
 
 
 def of_sender(items: Iterator[Item], sender: int) -> Iterator[Item]:
-    """Of a stream that several senders share, the part of one of them, gaps added up."""
+    """The part of one sender in traffic that several share, with the gaps added up."""
     gap_ns = 0
     for item in items:
         gap_ns += item.gap_ns

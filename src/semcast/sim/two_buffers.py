@@ -26,7 +26,7 @@ from semcast.errors import ConfigError
 from semcast.ids import Source
 from semcast.obsolescence import Annotation, Tagger
 from semcast.protocol import BufferConfig, Purging, PurgingBuffer, Reason, SafeUpTo, Verdict
-from semcast.sim.settings import Between, Settings
+from semcast.sim.ranges import Between, Settings
 from semcast.sim.traffic import SECOND_NS, Chains, Item, Overwrites, Replay, Traffic
 from semcast.wire.message import Message
 
@@ -40,7 +40,7 @@ class Buffers(Settings):
     messages: Annotated[int, Between(1, 1_000_000)] = 20
     layout: Literal["single", "split"] = "single"
     purging: Literal["off", "eager", "lazy", "watermark"] = "eager"
-    # Only for watermark: purge above the one, down to the other.
+    # Only for watermark: purge when more than the former are held, down to the latter.
     high_messages: Annotated[int, Between(0, 1_000_000)] | None = None
     low_messages: Annotated[int, Between(0, 1_000_000)] | None = None
     k: Annotated[int, Between(0, 1024)] = 64
@@ -69,7 +69,7 @@ class TwoBuffers(Settings):
     slow_delay_ms: DelayMs = 20.0
     duration_s: Annotated[float, Between(1e-3, 1e7)] = 400.0
     warm_up_s: Annotated[float, Between(0, 1e7)] = 100.0
-    # A trace, or chains, is dealt out to so many senders, each with a bitmap of its own.
+    # A trace, or chains, may be dealt out to several senders, each with a bitmap of its own.
     senders: Annotated[int, Between(1, 1_000_000)] = 1
 
     def __post_init__(self) -> None:
@@ -138,8 +138,8 @@ class Receiver:
         self.taken = 0
         self.latency = Mean()
         self.semantic = Mean()
-        # Purged, and waiting for what replaces it: times of sending, by sender and number of the
-        # cover.
+        # By sender and number of a cover that has not been taken yet: when the messages were sent
+        # that were purged because of it.
         self._owed: dict[tuple[int, int], list[int]] = {}
 
     def owe(self, buffer: PurgingBuffer) -> None:
@@ -171,7 +171,7 @@ class Receiver:
 
 
 class Event(NamedTuple):
-    """Receivers come before safety and the sender where times are equal: room first, then need."""
+    """At equal times receivers come first, then safety, then the sender: room is made first."""
 
     time_ns: int
     priority: int
@@ -199,24 +199,24 @@ class Model:
         config = settings.buffers.config()
         self._guard = SafeUpTo() if self._safety_ns else None
         split = settings.buffers.layout == "split"
-        # Where the sender stores: the receiver's own buffer, unless the way is split in two.
+        # The buffer that the sender stores into. It is the receiver's own unless there are two.
         near = PurgingBuffer(config, "retransmit", self._guard, record=True)
         self._near = near
         self._slow = Receiver(PurgingBuffer(config, record=True) if split else near, self._delay_ns)
         self._fast = Receiver(PurgingBuffer(config, record=True), 0)
         self._k = settings.buffers.k
         self._senders: dict[int, Sender] = {}
-        stream = random.Random(f"{seed}/sender/traffic")
+        rng = random.Random(f"{seed}/sender/traffic")
         traffic = settings.traffic
         self._items: Iterator[Item] = (
-            traffic.items(stream, settings.senders)
+            traffic.items(rng, settings.senders)
             if isinstance(traffic, Chains | Replay)
-            else traffic.items(stream)
+            else traffic.items(rng)
         )
         self._events: list[Event] = []
         self._numbers = 0
         self._now_ns = 0
-        # Made, but not stored yet: its sender is blocked while this is so.
+        # A message that is made but finds no room: its sender is blocked.
         self._waiting: Annotation | None = None
         self._source = Source(1, 1)
         self._seq = 0
@@ -262,7 +262,7 @@ class Model:
     # -- the sender ----------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """The next message is made a gap from now, if the traffic has one."""
+        """Plan the next message, if the traffic has one: it is made a gap from now."""
         item = next(self._items, None)
         if item is not None:
             self._at(self._now_ns + item.gap_ns, 2, lambda: self._make(item))
@@ -311,7 +311,7 @@ class Model:
     # -- on the way ----------------------------------------------------------------------------
 
     def _move_on(self) -> None:
-        """Whatever can move now does: into service, to the receiver's side, into the buffer."""
+        """Move whatever can move: into service, to the receiver's side, into the buffer."""
         moved = True
         while moved:
             moved = self._serve() or self._forward()
@@ -377,6 +377,6 @@ def run(
 ) -> Outcome:
     """One run of the model; the same settings and seed give the same outcome.
 
-    `progress`, if given, is told now and then which share of the run is over.
+    `progress`, if given, is called now and then with the share of the run that is over.
     """
     return Model(settings, seed).run(progress)

@@ -2,8 +2,8 @@
 
 Builds scheduler, network, faults, hosts and processes, lets the traffic run for its time, and then
 lets the group come to rest. The world decides nothing: members decide, and it only translates.
-One seed feeds named streams, `seed/node/purpose`, so the same seed gives the same journal and a
-new draw in one place shifts no other.
+Random numbers come from named generators, `seed/node/purpose`, so the same seed gives the same
+journal and a new draw in one place shifts no other.
 """
 
 import random
@@ -21,25 +21,16 @@ from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
 from semcast.sim.process import Life, Process
-from semcast.sim.scenario import (
-    Crash,
-    Leave,
-    Link,
-    NoCost,
-    Pause,
-    ProcessFault,
-    ProtocolScenario,
-    Restart,
-    Slow,
-)
+from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.scheduler import Handler, Scheduler
+from semcast.sim.surroundings import Crash, Leave, Link, NoCost, Pause, ProcessFault, Restart, Slow
 from semcast.sim.tally import NodeOutcome, Span, Tally
 from semcast.sim.traffic import SECOND_NS, Chains, Item, Replay, of_sender
 from semcast.wire.keys import UNSEALED, Keyring
 
-# Members of a sealed group share this; there is nobody to keep it from here.
+# The secret of every sealed group; nobody in a simulation could misuse it.
 SECRET: Final = bytes(range(32))
-# How often a group that drains is looked at, and progress is told.
+# How often the world reports progress, and looks whether a group that drains is at rest.
 _LOOK_NS: Final = SECOND_NS // 20
 
 
@@ -48,14 +39,14 @@ class Run:
     """What came of a scenario."""
 
     measured_s: float
-    # What the whole group sent, and what the slowest of those got that lived all the time.
+    # What the whole group sent, and what the slowest got of those that lived all the time.
     sent_rate_msg_s: float
     delivered_rate_min_msg_s: float | None
     nodes: tuple[NodeOutcome, ...]
     # Whether everything was delivered, released and at rest when the run ended.
     quiescent: bool
     ended_s: float
-    # Since when nobody held anything any more; later only leaving went on.
+    # Since when no member held anything; after that, only leaving went on.
     rested_s: float
     events: int
     journal: Journal | None
@@ -72,7 +63,7 @@ class World(Handler):
         name: str,
         make: MachineMaker = Member,
     ) -> None:
-        """`make`: what stands for a member of the group."""
+        """`make` makes the members of the group."""
         super().__init__()
         self._make: Final = make
         self._scenario: Final = scenario
@@ -94,7 +85,7 @@ class World(Handler):
             names = [node_name(Source(sender, 1)) for sender in self._ids]
             self.journal = Journal(Header.of(self._config, names, name, "sim", str(seed)))
         model = build_network(scenario.network, self._scheduler, scenario.members)
-        self._faults, partitions = build_faults(scenario.faults, self._stream)
+        self._faults, partitions = build_faults(scenario.faults, self._rng)
         for layer in [*partitions, *self._faults]:
             model.add_fault(layer)
         self._network: Final = build_hosts(scenario.host, model)
@@ -128,7 +119,7 @@ class World(Handler):
         return self._outcome(quiescent)
 
     def _drain(self) -> bool:
-        """Go on without traffic until nothing is left to do; says whether it came to that."""
+        """Go on without traffic until nothing is left to do. Returns whether it came to that."""
         end_ns = self._span.until_ns + round(self._scenario.drain_s * SECOND_NS)
         while not self._at_rest():
             if self._scheduler.now_ns >= end_ns:
@@ -169,7 +160,7 @@ class World(Handler):
 
     # -- building ----------------------------------------------------------------------------------
 
-    def _stream(self, purpose: str) -> random.Random:
+    def _rng(self, purpose: str) -> random.Random:
         return random.Random(f"{self._seed}/{purpose}")
 
     def _now_ns(self) -> int:
@@ -194,10 +185,10 @@ class World(Handler):
         if node not in senders:
             return iter(())
         if isinstance(traffic, Chains | Replay):
-            # One stream for all: each sender draws the whole of it and keeps its part.
-            whole = traffic.items(self._stream("group/traffic"), len(senders))
+            # All senders share one traffic: each draws the whole of it and keeps its part.
+            whole = traffic.items(self._rng("group/traffic"), len(senders))
             return of_sender(whole, senders.index(node))
-        return traffic.items(self._stream(f"p{node}/traffic"))
+        return traffic.items(self._rng(f"p{node}/traffic"))
 
     def _start(self, node: int) -> None:
         """Begin the first life of a process, or another one."""
@@ -210,10 +201,10 @@ class World(Handler):
         tally = Tally(name, self._span, self._now_ns, observer)
         self._tallies.append(tally)
         again = self._incarnations[node] > 1
-        stream = self._stream(f"{name}/protocol")
+        rng = self._rng(f"{name}/protocol")
         view = self._view.with_life(node, me.incarnation) if again else self._view
-        life = Life(self._config, me, view, stream, self._keys, tally, again, self._make)
-        offset_ns = self._stream(f"{name}/start").randrange(self._config.gossip_period_ns)
+        life = Life(self._config, me, view, rng, self._keys, tally, again, self._make)
+        offset_ns = self._rng(f"{name}/start").randrange(self._config.gossip_period_ns)
         self._processes[node].start(life, self._scheduler.now_ns + offset_ns)
         for sender in self._removed:
             self._processes[node].remove(sender)
@@ -271,7 +262,7 @@ class World(Handler):
             self._at(self._now_ns() + detection_ns, lambda: self._detect(fault.member))
 
     def _silent(self) -> list[int]:
-        """Who is not heard of: those who have crashed, and have not come back."""
+        """Members that are not heard of: those that have crashed and are not back."""
         return [process.node for process in self._processes if process.life is None]
 
     def _settled(self, member: int) -> None:
@@ -285,14 +276,14 @@ class World(Handler):
             self._leave(fault.member)
 
     def _leave(self, member: int) -> None:
-        """It is gone. Each of the others hears of it, sooner or later."""
+        """A member is gone. Each of the others hears of it, sooner or later."""
         if self.journal is not None:
             self.journal.record(self._now_ns(), self._name(member), "leave")
         self._processes[member].crash()
         self._removed.append(member)
-        stream = self._stream(f"p{member}/goodbye")
+        rng = self._rng(f"p{member}/goodbye")
         for process in self._processes:
-            delay_ns = round(stream.random() * ns_of_ms(self._scenario.detection_ms))
+            delay_ns = round(rng.random() * ns_of_ms(self._scenario.detection_ms))
             self._at(self._now_ns() + delay_ns, partial(process.remove, member))
 
     def _name(self, member: int) -> str:

@@ -7,8 +7,8 @@
     network.run(lambda: b.waiting > 0)
     assert b.receive_many()[0].payload == b"101.25"
 
-Members are real, and so is all that they send each other; only time and the network are not. Time
-goes on in `run` alone, and a seed gives the same run every time.
+Members and the datagrams that they exchange are real; only time and the network are not. Time goes
+on in `run` alone, and the same seed gives the same run every time.
 """
 
 import heapq
@@ -59,7 +59,7 @@ class FakeNetwork:
         self.unplugged: Final[set[str]] = set()
         self.members: Final[list[FakeMember]] = []
         self._seed: Final = seed
-        self._stream: Final = random.Random(f"{seed}/network")
+        self._rng: Final = random.Random(f"{seed}/network")
         self._hosts = 0
         self._sent = 0
         self._flying: Final[list[tuple[int, int, Address, Address, bytes]]] = []
@@ -84,17 +84,17 @@ class FakeNetwork:
     ) -> "FakeMember":
         """A member that begins to look for the others, with the settings of `GroupConfig`.
 
-        On a network without multicast everybody who is there already is told to it as a peer. Its
-        incarnation is the time, as it is in the real world, unless another is given. Its address
-        is a new one, unless it comes back to where it was. Its clock is so far ahead of the
-        network's, or behind it.
+        On a network without multicast it gets everybody who is there already as a peer. Its
+        incarnation is the time, as in the real world, unless another is given. Its address is a new
+        one unless one is given, such as that of a former life. Its clock is `ahead_ns` ahead of the
+        network's; a negative number means behind.
         """
         config = configure({"group": group} | settings)
         seeds = [] if self.multicast else list(self._transports)
         transport = self.transport(address)
-        stream = random.Random(f"{self._seed}/member/{self._hosts}")
+        rng = random.Random(f"{self._seed}/member/{self._hosts}")
         life = incarnation or self.now_ns + ahead_ns
-        session = Session(config, transport, seeds, life, stream, observer)
+        session = Session(config, transport, seeds, life, rng, observer)
         member = FakeMember(self, session, ahead_ns)
         self.members.append(member)
         return member
@@ -102,7 +102,7 @@ class FakeNetwork:
     # -- time --------------------------------------------------------------------------------------
 
     def run(self, until: Callable[[], bool] = lambda: False, seconds: float = 60.0) -> bool:
-        """Let time go on until this is so; False if it is not after so many seconds of it."""
+        """Let time go on until `until` holds. False if it does not within these virtual seconds."""
         end_ns = self.now_ns + round(seconds * 1e9)
         while not until():
             if self.now_ns >= end_ns:
@@ -127,21 +127,21 @@ class FakeNetwork:
     # -- datagrams ---------------------------------------------------------------------------------
 
     def carry(self, source: Address, to: Address | None, datagram: bytes) -> None:
-        """Somebody sent this, to one address or to everybody, which includes itself."""
+        """Carry a datagram to one address or to everybody, including its sender."""
         self.seen.append((source, to, datagram))
         targets = list(self._transports) if to is None else [to]
         for target in targets:
             if self.unplugged & {source[0], target[0]} and source != target:
                 continue
-            copies = 2 if self._stream.random() < self.duplication else 1
+            copies = 2 if self._rng.random() < self.duplication else 1
             for _ in range(copies):
-                if self._stream.random() >= self.loss:
+                if self._rng.random() >= self.loss:
                     self.inject(source, target, datagram)
 
     def inject(self, source: Address, to: Address, datagram: bytes) -> None:
         """Let a datagram arrive in a moment, as if it came from `source`."""
         low, high = self.delay_ms
-        delay_ns = round(self._stream.uniform(low, high) * 1e6)
+        delay_ns = round(self._rng.uniform(low, high) * 1e6)
         self._sent += 1
         heapq.heappush(self._flying, (self.now_ns + delay_ns, self._sent, source, to, datagram))
 
@@ -154,7 +154,7 @@ class FakeTransport(Transport):
     """What a session takes for its sockets."""
 
     def __init__(self, network: FakeNetwork, address: Address) -> None:
-        # Without the sockets of a real one, so without what it does to begin with.
+        # The base class is not initialised, because it would open sockets.
         self.multicast = network.multicast
         self.address = address
         self.path_mtu_bytes = 1500
@@ -172,11 +172,11 @@ class FakeTransport(Transport):
         self._inbox_bytes = 0
 
     def filenos(self) -> tuple[int, ...]:
-        """There is nothing to wait on."""
+        """None: there is nothing to wait on."""
         return ()
 
     def arrive(self, datagram: bytes, source: Address) -> None:
-        """From the network; lost when the buffer is full."""
+        """Take a datagram from the network; it is lost if the buffer is full."""
         if self._inbox_bytes + len(datagram) > self.receive_buffer_bytes:
             self.counters["overflowed"] += 1
             return
@@ -277,7 +277,7 @@ class FakeMember:
         return self.session.member.take(messages_max, self.now_ns)
 
     def turn(self) -> None:
-        """What an engine does when there is something to do."""
+        """Do what an engine does in a turn."""
         now_ns = self.now_ns
         while self.session.on_readable(now_ns) > 0:
             pass
@@ -286,11 +286,11 @@ class FakeMember:
         self.session.flush(now_ns)
 
     def leave(self) -> None:
-        """Tell the others, and go."""
+        """Leave the group: the others learn of it."""
         self.session.leave(self.now_ns)
         self.crash()
 
     def crash(self) -> None:
-        """Go without a word."""
+        """Stop at once, without a word to the others."""
         self.running = False
         self.session.close()

@@ -57,7 +57,7 @@ def bitmaps(bits: int = K_MAX) -> st.SearchStrategy[int]:
 
 
 def replacements(ranked: bool = True, predecessors: bool = True) -> st.SearchStrategy[Replaces]:
-    """Anything an application may say of a message, whatever its number.
+    """Anything that an application may say a message replaces.
 
     Sequence numbers in `Predecessors` are distances here, since a strategy cannot know the number
     of the message: `tagged` turns them into numbers and leaves out those before the first.

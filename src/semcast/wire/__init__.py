@@ -4,7 +4,7 @@ Encode with `FrameWriter`, decode with `Decoder`; `fragments_of` and `Reassemble
 that are larger than a datagram; `Limits` says how large each may be. Knows nothing of sockets,
 nor of what members do with what they receive. The format is in docs/design/wire.md.
 
-Sealing is left out here on purpose: `semcast.wire.keys` and `semcast.wire.seal` load the
+Sealing is left out here on purpose: `semcast.wire.keys`, `seal` and `opener` load the
 cryptography package, which takes longer than all the rest, so import them where they are used.
 """
 

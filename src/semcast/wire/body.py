@@ -1,7 +1,7 @@
-"""The body of a control frame, as those who read it see it: places in, checked values out.
+"""The body of a control frame, as its reader sees it: places go in, checked values come out.
 
-A family lists what it reads in `FrameType`s. No read goes beyond the frame's end, whatever a
-reader forgot to check: it raises RemoteProtocolError instead.
+A family lists what it reads in `FrameType`s. No read goes beyond the frame's end, even if a reader
+forgot to check: it raises RemoteProtocolError instead.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Body:
         self.at: i64 = at
         self.end: Final[i64] = end
         self.kind: Final[i64] = kind
-        # All of them are known.
+        # Only flags that this type of frame has.
         self.flags: Final[i64] = flags
         # Who sent the datagram.
         self.sent_by: Final = sent_by
@@ -47,7 +47,7 @@ class Body:
         return self.end - self.at
 
     def take_origin(self) -> Source:
-        """The source that a frame with an `origin` is of; the body then begins after it."""
+        """The source of a frame that has an `origin`. After this the body begins behind it."""
         if not self.flags & RELAYED:
             return self.sent_by
         source = self.source(self.at)
@@ -55,7 +55,7 @@ class Body:
         return source
 
     def rows(self, at: i64, row_bytes: i64, what: str) -> range:
-        """Where each row stands of those that go from `at` to the end, without anything left."""
+        """The places of the rows, which fill the body from `at` to its end exactly."""
         if at > self.end or (self.end - at) % row_bytes:
             raise RemoteProtocolError(
                 f"{what} frame has {self.end - at} bytes for rows of {row_bytes}"
@@ -110,7 +110,7 @@ class Body:
 
 @final
 class FrameType:
-    """One line of the table: a name and a number, its flags, and who reads such a frame.
+    """One line of the table: a type's name and number, its flags, and the function that reads it.
 
     A reader takes the values from the body that it is given, raises RemoteProtocolError if they
     make no sense, and returns the frame.

@@ -61,7 +61,7 @@ class Secret:
 
 
 class KeyInfo(NamedTuple):
-    """What may be told about an installed key."""
+    """What may be shown of an installed key."""
 
     key_id: int
     fingerprint: str
@@ -82,8 +82,8 @@ class Keyring:
         # INV-IN-USE: the key in use is installed; so a keyring is never empty.
         self._secrets: Final[dict[int, Secret]] = {key_id: _as_secret(secret)}
         self._in_use = key_id
-        # Grows with every change, so that whoever caches derived keys knows when to drop them. No
-        # property: it is asked for every datagram.
+        # Grows with every change, so that whoever caches derived keys knows when to drop them. A
+        # plain attribute, because it is read for every datagram.
         self.version = 1
 
     @property
@@ -157,8 +157,8 @@ class Unsealed:
         return "UNSEALED"
 
 
-# Passed in place of a Keyring, never assumed: on an unsealed group anyone on the network can
-# delete messages by forging what replaces them.
+# Has to be passed in place of a Keyring and is never a default: in an unsealed group anyone on the
+# network can delete messages by forging what replaces them.
 UNSEALED: Final = Unsealed()
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from semcast.errors import ConfigError
 from semcast.wire.header import HEADER_BYTES, TAG_BYTES
 
-# The larger of the two: IPv6 (40) or IPv4 (20) header, and UDP (8).
+# The larger of the two IP headers, IPv6 (40) rather than IPv4 (20), and UDP (8).
 IP_UDP_BYTES = 48
 PATH_MTU_BYTES_MIN = 576
 PATH_MTU_BYTES_MAX = 65_535

@@ -1,12 +1,12 @@
 """Newcomers: sources that were never heard in, whether one more of them may cost a key out.
 
-Whoever has no key can still make up sources, thousands a second, and to find out that one is made
-up takes a key derivation: eight times what a genuine datagram takes. So only so many are derived in
-a second. Senders that are expected (the members of a group, and those who ask it questions) have a
-budget of their own, and all others a smaller one: who makes up senders at random does not stand in
-the way of a member that starts again.
+An attacker without the key can still make up sources, thousands a second. Finding out that one is
+made up takes a key derivation, eight times as long as opening a genuine datagram. So only a limited
+number of keys is derived in a second. Senders that are expected (the members of a group, and those
+who ask it questions) have a budget of their own, and all others a smaller one: made-up senders do
+not keep a member out that starts again.
 
-Knows nothing of datagrams and reads no clock: the time is told with `refill`.
+Knows nothing of datagrams and reads no clock: `refill` is called with the time.
 """
 
 from collections.abc import Set
@@ -27,14 +27,14 @@ OTHERS_BURST: Final = 100
 
 @final
 class Budget:
-    """So many a second, and after a time without any so many at once."""
+    """Allows `per_s` in a second, and up to `burst` at once after a pause."""
 
     def __init__(self, per_s: i64, burst: i64) -> None:
         assert per_s > 0
         assert burst > 0
         self._price_ns: Final[i64] = _SECOND_NS // per_s
         self._saved_ns_max: Final[i64] = burst * self._price_ns
-        # What may still be spent, as the time that it takes to come back.
+        # What may still be spent, as the time that it takes to be refilled.
         self._saved_ns: i64 = self._saved_ns_max
 
     def refill(self, passed_ns: i64) -> None:
@@ -62,11 +62,11 @@ class Newcomers:
         self._now_ns: i64 = 0
 
     def expect(self, senders: Set[int]) -> None:
-        """Who may come. As long as nobody was named, everybody may."""
+        """Say which senders are expected. As long as none was named, all are."""
         self._expected = senders
 
     def refill(self, now_ns: i64) -> None:
-        """It is now so late; a time before the last one counts as the same."""
+        """Refill the budgets up to this time. A clock that goes back refills nothing."""
         passed_ns = now_ns - self._now_ns
         if passed_ns > 0:
             self._now_ns = now_ns

@@ -1,7 +1,7 @@
-"""Notes: what the world around members has to say to itself, in a datagram of its own.
+"""Notes: datagrams in which the live world, rather than its members, says something.
 
-Bytes in, the one frame of a datagram out, and back. Members know nothing of notes; the live world
-finds its members with them, tells who is slow, and asks questions.
+Bytes go in, the one frame of a datagram comes out, and back. Members know nothing of notes; with
+them the live world finds its members, reports who is slow, and asks questions.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ def encode_note(note: bytes) -> bytes:
 
 
 def is_note(frames: bytes) -> bool:
-    """Whether these frames are a note, and none of a member's business."""
+    """Whether these frames are a note, which no member gets."""
     return len(frames) > 0 and frames[0] == NOTE
 
 

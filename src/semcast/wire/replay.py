@@ -7,10 +7,10 @@ the tag was right, so a forged datagram never moves a window.
 The window is the ring of words of RFC 6479: numbers map to fixed bits, so moving on clears the
 words that are entered and shifts nothing.
 
-A guard that is `proving` tells two kinds of lives apart. One that was proved (`prove`: it answered
-a challenge, in that packet) is remembered for good, and only packets after that one are fresh. Any
-other may be a recording, or in a group without a secret an invention: it never displaces a proved
-life, and its window, which only removes duplicates, may be forgotten.
+A guard that is `proving` treats two kinds of lives differently. A life that was proved (`prove`: it
+answered a challenge, in that packet) is remembered for good, and only packets after that one are
+fresh. Any other may be a recording, or in a group without a secret an invention: it never displaces
+a proved life, and its window, which only removes duplicates, may be forgotten.
 """
 
 from typing import Final, final
@@ -56,7 +56,7 @@ class ReplayWindow:
         return self._newest
 
     def verdict(self, packet: i64) -> str:
-        """FRESH, SEEN, or TOO_OLD to tell. Changes nothing."""
+        """FRESH, SEEN, or TOO_OLD if the window no longer covers it. Changes nothing."""
         assert packet >= 1
         if packet > self._newest:
             return FRESH
@@ -90,8 +90,8 @@ class _Life:
     def __init__(self, incarnation: i64, window: ReplayWindow, floor: i64 = 0) -> None:
         self.incarnation: Final[i64] = incarnation
         self.window: Final = window
-        # INV-FLOOR: nothing up to this number is fresh: it may have been recorded before this
-        # guard began, and the packet of this number is the first that certainly was not.
+        # INV-FLOOR: nothing up to this number is fresh. Earlier packets may have been recorded
+        # before this guard began; the packet of this number is the first that certainly was not.
         self.floor: Final[i64] = floor
 
 
@@ -115,7 +115,7 @@ class ReplayGuard:
         # INV-ONE-LIFE: per sender, only the newest incarnation that was proved is here. Entries are
         # never dropped: a sender that we forgot could be replayed from 1.
         self._lives: Final[dict[int, _Life]] = {}
-        # Lives that were not proved, the last of each sender. Nothing rests on these.
+        # Lives that were not proved, the last of each sender. They may be forgotten at any time.
         self._guests: Final[dict[int, _Life]] = {}
 
     def __len__(self) -> int:
@@ -145,8 +145,8 @@ class ReplayGuard:
         return FRESH
 
     def commit(self, source: Source, packet: i64) -> bool:
-        """Remember an authentic packet that the verdict called fresh; says whether its life is
-        one that is remembered for good.
+        """Remember an authentic packet that the verdict called fresh. Returns whether its life is
+        remembered for good.
         """
         life = self._lives.get(source.sender)
         if life is None or source.incarnation != life.incarnation:
@@ -171,10 +171,10 @@ class ReplayGuard:
         return guest
 
     def prove(self, source: Source, packet: i64) -> bool:
-        """Count a life that answered a challenge in this packet, and no older one any more.
+        """From now on count this life, which answered a challenge in this packet, and no older.
 
-        False, and nothing is changed, if a life that is not older was proved before, or if there is
-        no room.
+        Returns False, and changes nothing, if the same or a later life was proved before, or if
+        there is no room.
         """
         life = self._lives.get(source.sender)
         if life is not None and life.incarnation >= source.incarnation:

@@ -48,7 +48,7 @@ class Sources:
         return self.intern(Source(sender, incarnation)) if known is None else known
 
     def name(self, sender: int, name: str) -> None:
-        """Sources of this sender say that name, those that are known and those that come."""
+        """Give this name to the sources of a sender, those known and those yet to come."""
         self._names[sender] = name
         for (other, _), source in self._known.items():
             if other == sender:

@@ -1,4 +1,4 @@
-"""The table: the number of a control frame in; its name, its flags and who reads it out.
+"""The table: the number of a control frame in; its name, its flags and its reader out.
 
 A new family is a file in `families/` and a line in `FAMILIES`; a new frame of a family is a class
 there and a line in its `FAMILY`.

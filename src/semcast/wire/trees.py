@@ -1,13 +1,13 @@
-"""What makes a tree and a ring: indices in, what is wrong with them out, if anything.
+"""Checks of trees and rings: indices in, what is wrong with them out, if anything.
 
-Used for what comes from the network and for what a user gives. Knows nothing of bytes.
+Trees from the network and trees given by users are checked here. Knows nothing of bytes.
 """
 
 from collections.abc import Sequence
 
 
 def tree_fault(parents: Sequence[int], ring: Sequence[int]) -> str:
-    """In one line what is wrong with a tree over members 0 to n - 1, or nothing.
+    """What is wrong with a tree over members 0 to n - 1, in one line, or "".
 
     The root is its own parent. The ring begins at the root and has each member once.
     """
@@ -29,8 +29,8 @@ def tree_fault(parents: Sequence[int], ring: Sequence[int]) -> str:
 
 
 def _cycle(parents: Sequence[int], root: int) -> str:
-    """Whether somebody never reaches the root."""
-    # Who is known to reach it. Every member is passed once, and once more at the most.
+    """Says which member never reaches the root, or "" if all do."""
+    # Members that are known to reach the root; so each is passed at most twice.
     reaches = bytearray(len(parents))
     reaches[root] = 1
     for member in range(len(parents)):

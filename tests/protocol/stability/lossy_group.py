@@ -12,12 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from semcast.protocol.membership.view import View
 from semcast.protocol.stability.rounds.coordp import CoordP
 from semcast.protocol.stability.rounds.fulldist import FullDist
 from semcast.protocol.stability.rounds.s_coordp import SCoordP
 from semcast.protocol.stability.rounds.s_train import STrain
 from semcast.protocol.stability.rounds.shape import Shape, filled_tree
-from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundTracker, Told
+from semcast.protocol.stability.rounds.tracker import EVERYBODY, RoundMessage, RoundTracker
 from semcast.protocol.stability.rounds.train import Train
 
 TRACKERS: Final[dict[str, type[RoundTracker]]] = {
@@ -44,6 +45,10 @@ class LossyGroup:
         self.stream: Final = stream or random.Random(0)
         self.size: Final = shape.members
         self.trackers: Final = [self.make(at) for at in range(self.size)]
+        # Who is there, and in which life, as far as each member knows.
+        self.views: Final = [self.first_view] * self.size
+        for tracker in self.trackers:
+            tracker.roll.install(self.first_view)
         # What is really there, by member.
         self.has: Final = [np.zeros(width, np.int64) for _ in range(self.size)]
         self.now_ns = 0
@@ -59,7 +64,7 @@ class LossyGroup:
         self._number: Final = count()
         # When, its number, from whom, from which life, to whom, and what; or "I came back", and
         # whether that is to be answered.
-        self._queue: Final[list[tuple[int, int, int, int, int, Told | bool]]] = []
+        self._queue: Final[list[tuple[int, int, int, int, int, RoundMessage | bool]]] = []
 
     def make(self, at: int) -> RoundTracker:
         return self.kind(
@@ -71,6 +76,14 @@ class LossyGroup:
             timeout_ns=20 * MS,
             quiet_ns=10 * MS,
         )
+
+    @property
+    def first_view(self) -> View:
+        return View.first(list(range(self.size)), 0, 0)
+
+    def install(self, at: int, view: View) -> None:
+        self.views[at] = view
+        self.trackers[at].roll.install(view)
 
     @property
     def alive(self) -> list[int]:
@@ -88,7 +101,7 @@ class LossyGroup:
         self.lives[at] += 1
         self.has[at] = np.zeros(self.width, np.int64)
         self.trackers[at] = self.make(at)
-        self.trackers[at].roll.reborn(at, self.lives[at])
+        self.install(at, self.first_view.with_life(at, self.lives[at]))
         self.joined[at] = self.votes < self.size
         if not self.joined[at]:
             self.trackers[at].abstain_on(list(range(self.width)), [])
@@ -106,11 +119,11 @@ class LossyGroup:
 
     def send(self, at: int) -> None:
         """Whatever a tracker wants to say goes on its way, or not."""
-        for to, told in self.trackers[at].take_out():
+        for to, message in self.trackers[at].take_out():
             self.processed[at] += 1
-            self._send(at, to, told)
+            self._send(at, to, message)
 
-    def _send(self, at: int, to: int, told: Told | bool) -> None:
+    def _send(self, at: int, to: int, message: RoundMessage | bool) -> None:
         for one in range(self.size) if to == EVERYBODY else [to]:
             copies = 2 if self.stream.random() < self.repeat else 1
             for _ in range(copies):
@@ -120,7 +133,7 @@ class LossyGroup:
                 if self.stream.random() < self.repeat:
                     late_ns *= 20
                 when_ns, life = self.now_ns + late_ns, self.lives[at]
-                heapq.heappush(self._queue, (when_ns, next(self._number), at, life, one, told))
+                heapq.heappush(self._queue, (when_ns, next(self._number), at, life, one, message))
 
     def run(self, for_ms: float) -> None:
         """Let messages arrive and timers fire for a while."""
@@ -152,19 +165,19 @@ class LossyGroup:
             self._arrive()
 
     def _arrive(self) -> None:
-        time_ns, number, sender, life, to, told = heapq.heappop(self._queue)
+        time_ns, number, sender, life, to, message = heapq.heappop(self._queue)
         self.now_ns = max(self.now_ns, time_ns)
         if self.paused.get(to, 0) > self.now_ns:
-            heapq.heappush(self._queue, (self.paused[to], number, sender, life, to, told))
+            heapq.heappush(self._queue, (self.paused[to], number, sender, life, to, message))
             return
         tracker = self.trackers[to]
-        if to in self.gone or life < tracker.roll.life(sender):
+        if to in self.gone or life < self.views[to].life(sender):
             return
-        if isinstance(told, bool):
-            self._on_reborn(to, sender, life, told)
+        if isinstance(message, bool):
+            self._on_reborn(to, sender, life, message)
         else:
             self.processed[to] += 1
-            tracker.on_told(told, sender, self.now_ns)
+            tracker.on_round_message(message, sender, self.now_ns)
             if tracker.strange and self.lives[to] > 0:
                 self._send(to, sender, False)
             tracker.strange = False
@@ -195,7 +208,8 @@ class LossyGroup:
 
     def _on_reborn(self, at: int, sender: int, life: int, answer: bool) -> None:
         tracker = self.trackers[at]
-        if tracker.roll.reborn(sender, life):
+        if life > self.views[at].life(sender):
+            self.install(at, self.views[at].with_life(sender, life))
             tracker.wanted = True
             tracker.epoch_changed(self.now_ns)
         if answer and self.lives[at] > 0 and at != sender:

@@ -33,7 +33,7 @@ def install(tracker: GossipTracker, view: View) -> None:
     tracker.install(view)
 
 
-def told(round_number: int, voters: int, *rows: Progress) -> Vector:
+def vector_of(round_number: int, voters: int, *rows: Progress) -> Vector:
     """A vector; which view it speaks of was asked before it came here."""
     return Vector(0, 1, False, round_number, voters, list(rows))
 
@@ -147,24 +147,24 @@ def test_a_voter_that_does_not_mention_a_source_has_nothing_of_it() -> None:
     tracker = make([10, 20], 0)
     tracker.has(SOURCE, 3)
     other = Source(20, 1)
-    tracker.on_vector(told(1, 0b10, Progress(other, 0, 4, 4)))
+    tracker.on_vector(vector_of(1, 0b10, Progress(other, 0, 4, 4)))
     assert tracker.agreed(SOURCE) == 0
 
 
 def test_the_newest_heard_of_is_passed_on() -> None:
     """Tail loss is noticed from gossip. SRM §5.3"""
-    teller, hearer = make([10, 20], 0), make([10, 20], 1)
-    teller.has(SOURCE, 8)
-    for vector in teller.vectors():
-        hearer.on_vector(vector)
-    assert hearer.vectors()[0].rows[0].newest == 8
-    assert not hearer.all_agreed()
+    one, other = make([10, 20], 0), make([10, 20], 1)
+    one.has(SOURCE, 8)
+    for vector in one.vectors():
+        other.on_vector(vector)
+    assert other.vectors()[0].rows[0].newest == 8
+    assert not other.all_agreed()
 
 
 def test_vectors_of_strangers_are_ignored() -> None:
     tracker = make([10, 20], 0)
     stranger = Source(99, 1)
-    assert tracker.on_vector(told(5, 0b11, Progress(stranger, 9, 9, 9))) == []
+    assert tracker.on_vector(vector_of(5, 0b11, Progress(stranger, 9, 9, 9))) == []
     assert tracker.agreed(stranger) == 0
     assert tracker.vectors() == []
 
@@ -188,14 +188,14 @@ def test_rounds_begin_anew_with_a_view_but_what_is_agreed_stays_so() -> None:
     tracker = make([10, 20], 0)
     tracker.has(SOURCE, 5)
     assert tracker.vectors()[0].round == 1
-    assert tracker.on_vector(told(1, 0b10, Progress(SOURCE, 0, 4, 5))) == [SOURCE]
+    assert tracker.on_vector(vector_of(1, 0b10, Progress(SOURCE, 0, 4, 5))) == [SOURCE]
     assert tracker.vectors()[0].round == 2
     again = View.first([10, 20], 0).with_life(20, 2)
     install(tracker, again)
     (vector,) = tracker.vectors()
     assert (vector.view, vector.number, vector.round, vector.voters) == (again.digest, 2, 1, 0b01)
     assert tracker.agreed(SOURCE) == 4
-    assert tracker.on_vector(told(1, 0b10, Progress(SOURCE, 0, 5, 5))) == [SOURCE]
+    assert tracker.on_vector(vector_of(1, 0b10, Progress(SOURCE, 0, 5, 5))) == [SOURCE]
     assert tracker.agreed(SOURCE) == 5
 
 
@@ -248,7 +248,7 @@ def test_a_life_that_is_over_ends_once_all_have_what_anybody_has() -> None:
         assert tracker.agreed(SOURCE) == ENDED
         assert not tracker.follows(SOURCE)
         tracker.has(SOURCE, 9)
-        tracker.on_vector(told(99, 0b10, Progress(SOURCE, 5, 6, 6)))
+        tracker.on_vector(vector_of(99, 0b10, Progress(SOURCE, 5, 6, 6)))
         assert SOURCE not in tracker.sources()
 
 
@@ -278,7 +278,7 @@ def test_of_one_sender_no_two_lives_end_in_one_round() -> None:
     tracker.has(earlier, 4)
     assert tracker.follows(later)
     tracker.vectors()
-    tracker.on_vector(told(1, 0b01, Progress(earlier, 4, 4, 4)))
+    tracker.on_vector(vector_of(1, 0b01, Progress(earlier, 4, 4, 4)))
     assert tracker.take_ended() == [earlier]
     assert later in tracker.sources()
 
@@ -297,15 +297,15 @@ def test_nothing_ends_in_a_round_in_which_something_may_have_been_left_out() -> 
     tracker = GossipTracker(Followed(view, True), Source(20, 1), False, 0)
     over = Source(10, 1)
     tracker.has(over, 4)
-    vector = told(1, 0b01, Progress(over, 0, 4, 4))
+    vector = vector_of(1, 0b01, Progress(over, 0, 4, 4))
     vector.left_out = True
     tracker.on_vector(vector)
     assert tracker.take_ended() == []
     assert tracker.vectors()[0].former_left_out
-    tracker.on_vector(told(2, 0b01, Progress(over, 4, 4, 4)))
+    tracker.on_vector(vector_of(2, 0b01, Progress(over, 4, 4, 4)))
     assert tracker.take_ended() == [over]
     # Who speaks of it still may leave out the next life, so it is told, and nobody relies on it.
-    tracker.on_vector(told(3, 0b01, Progress(over, 4, 4, 4)))
+    tracker.on_vector(vector_of(3, 0b01, Progress(over, 4, 4, 4)))
     (said,) = tracker.vectors()
     assert (said.ended, said.former_left_out) == ([over], True)
 
@@ -314,10 +314,10 @@ def test_nothing_is_begun_with_after_a_round_in_which_something_may_have_been_le
     view = View.first(MEMBERS[:3], 0).with_life(20, 2)
     for left_out, named in ((False, True), (True, True), (False, False)):
         back = GossipTracker(Followed(view, True), Source(20, 2), False, 0, joining=True)
-        back.on_vector(told(1, 0b00, Progress(SOURCE, 3, 3, 3)))
+        back.on_vector(vector_of(1, 0b00, Progress(SOURCE, 3, 3, 3)))
         back.vectors()
         # The next round has begun, so this one is over.
-        begun = told(2, 0b01, Progress(SOURCE if named else Source(10, 0), 3, 3, 3))
+        begun = vector_of(2, 0b01, Progress(SOURCE if named else Source(10, 0), 3, 3, 3))
         begun.former_left_out = left_out
         back.on_vector(begun)
         assert back.take_joined() == ([SOURCE] if named and not left_out else [])

@@ -372,7 +372,7 @@ def test_who_has_an_older_tree_is_told_the_newer_and_not_all_the_time() -> None:
     for at_ns in (0, 1, 2):
         assert not one.on_frame(older, 3, at_ns)
     assert one.take_out() == [(30, newer)]
-    one.tell(3, 1_000 * MS)
+    one.send_tree(3, 1_000 * MS)
     assert one.take_out() == [(30, newer)]
 
 
@@ -396,7 +396,7 @@ def test_a_tree_that_is_told_on_names_the_view_that_counts_now() -> None:
     one.on_frame(tree, 0, 0)
     again = view.with_life(30, 2)
     one.install(again)
-    one.tell(3, 0)
+    one.send_tree(3, 0)
     told = Tree(again.digest, 5, 0, tree.parents, tree.ring)
     assert one.take_out() == [(30, told)]
     assert one.number == 5

@@ -1,4 +1,4 @@
-"""What round trackers are made of: the roll, votes, patience, the trigger, shared sequences."""
+"""What round trackers are made of: the roll, votes, timeouts, the trigger, shared sequences."""
 
 import random
 import sys
@@ -16,11 +16,11 @@ from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.rounds.detection import RoundDetection
 from semcast.protocol.stability.rounds.missing import Missing
-from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.rides import Rides
 from semcast.protocol.stability.rounds.roll import Roll, rooted
+from semcast.protocol.stability.rounds.round_message import ACK, INFO, START
 from semcast.protocol.stability.rounds.shape import NOBODY, filled_tree
-from semcast.protocol.stability.rounds.told import ACK, INFO, START
+from semcast.protocol.stability.rounds.timeouts import RoundTimeouts
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 from semcast.wire.decode import Decoder
@@ -71,22 +71,6 @@ def test_a_tree_hung_up_elsewhere_is_still_a_tree_of_all(
     }
 
 
-def test_an_epoch_names_who_is_alive_and_in_which_life() -> None:
-    """INV-EPOCH, whatever the order in which things happened."""
-    one, other = Roll(filled_tree(6, 2)), Roll(filled_tree(6, 2))
-    assert (one.remove(2), one.reborn(4, 9), one.remove(5)) == (True, True, True)
-    assert one.epoch != other.epoch
-    assert other.remove(5)
-    assert one.epoch != other.epoch
-    assert (other.remove(2), other.reborn(4, 9)) == (True, True)
-    assert one.epoch == other.epoch
-    other.reborn(4, 10)
-    assert one.epoch != other.epoch
-    assert not other.reborn(4, 9), "lives only go on"
-    one.restore(2)
-    assert (one.alive_count, one.alive(2), one.alive(5)) == (5, True, False)
-
-
 def test_an_epoch_names_the_view_that_counts_whatever_counted_before() -> None:
     """INV-EPOCH, by views: who is gone, and in which life everybody is."""
     first = View.first([10, 20, 30], 1)
@@ -109,8 +93,7 @@ def test_an_epoch_names_the_view_that_counts_whatever_counted_before() -> None:
 def test_the_next_around_the_ring_stands_in() -> None:
     roll = Roll(filled_tree(5, 1))
     assert roll.successor(1) == 1
-    roll.remove(1)
-    roll.remove(2)
+    roll.install(View.first(list(range(5)), 1).without(1).without(2))
     assert (roll.successor(1), roll.rank(3, 0), roll.rank(0, 3)) == (3, 1, 2)
 
 
@@ -138,45 +121,45 @@ def test_what_enough_members_have_is_found_exactly(rows: list[list[int]], needed
     assert not every.enough(np.zeros(3, np.int64))
 
 
-# -- patience --------------------------------------------------------------------------------------
+# -- timeouts --------------------------------------------------------------------------------------
 
 
 def test_waiting_follows_what_was_measured_and_doubles_in_vain() -> None:
-    patience = Patience(100 * MS, MS)
+    timeouts = RoundTimeouts(100 * MS, MS)
     for _ in range(50):
-        patience.measured(10 * MS)
-    usual_ns = patience.wait_ns()
+        timeouts.measured(10 * MS)
+    usual_ns = timeouts.wait_ns()
     assert 10 * MS <= usual_ns <= 15 * MS
-    patience.in_vain()
-    assert patience.wait_ns() == 2 * usual_ns
+    timeouts.in_vain()
+    assert timeouts.wait_ns() == 2 * usual_ns
     for _ in range(50):
-        patience.in_vain()
-    assert patience.wait_ns() == 32 * usual_ns, "but not for ever"
-    patience.ended()
-    assert patience.wait_ns() == usual_ns
+        timeouts.in_vain()
+    assert timeouts.wait_ns() == 32 * usual_ns, "but not for ever"
+    timeouts.ended()
+    assert timeouts.wait_ns() == usual_ns
 
 
 def test_the_next_in_order_loses_patience_first_and_a_sign_of_life_restores_it() -> None:
-    patience = Patience(MS, 1)
+    timeouts = RoundTimeouts(MS, 1)
     tries = 0
-    while not patience.worn_out(1):
-        patience.in_vain()
+    while not timeouts.should_stand_in(1):
+        timeouts.in_vain()
         tries += 1
-    assert not patience.worn_out(2)
+    assert not timeouts.should_stand_in(2)
     assert tries > 3
-    patience.sign_of_life()
-    assert not patience.worn_out(1)
+    timeouts.sign_of_life()
+    assert not timeouts.should_stand_in(1)
 
 
 def test_rounds_that_always_take_longer_than_was_thought_are_waited_for_in_the_end() -> None:
-    patience = Patience(MS, 1)
+    timeouts = RoundTimeouts(MS, 1)
     for _ in range(20):
         for _ in range(6):
-            if patience.wait_ns() < 50 * MS:
-                patience.in_vain()
-        patience.measured(50 * MS)
-        patience.ended()
-    assert patience.wait_ns() >= 50 * MS
+            if timeouts.wait_ns() < 50 * MS:
+                timeouts.in_vain()
+        timeouts.measured(50 * MS)
+        timeouts.ended()
+    assert timeouts.wait_ns() >= 50 * MS
 
 
 @given(st.integers(1, 10**6), st.integers(1, 2**20), st.integers(0, 3))
@@ -185,33 +168,33 @@ def test_rounds_that_were_held_up_do_not_make_the_next_ones_longer_and_longer(
 ) -> None:
     """Explorer, case 50171 --stability coordp: with much loss, waits had grown to minutes."""
     took_ns, first_ns, stream = took_us * 1000, 100 * MS, random.Random(seed)
-    patience = Patience(first_ns, MS)
-    patience.measured(took_ns)
+    timeouts = RoundTimeouts(first_ns, MS)
+    timeouts.measured(took_ns)
     for _ in range(200):
         held_up_ns = 0
         if stream.random() < 0.9:
             for _ in range(1 + tries):
-                held_up_ns += patience.wait_ns()
-                patience.in_vain()
-        patience.measured(took_ns + held_up_ns)
-        patience.ended()
+                held_up_ns += timeouts.wait_ns()
+                timeouts.in_vain()
+        timeouts.measured(took_ns + held_up_ns)
+        timeouts.ended()
     # A run of rounds that are all held up is seldom long; what is forgotten in it comes back.
-    assert patience.wait_ns() <= 100 * max(first_ns, took_ns)
+    assert timeouts.wait_ns() <= 100 * max(first_ns, took_ns)
 
 
 def test_a_network_that_became_slower_is_believed_in_the_end() -> None:
-    patience = Patience(10 * MS, MS)
+    timeouts = RoundTimeouts(10 * MS, MS)
     for _ in range(20):
-        patience.measured(5 * MS)
-        patience.ended()
+        timeouts.measured(5 * MS)
+        timeouts.ended()
     for _ in range(200):
         waited_ns = 0
-        while waited_ns + patience.wait_ns() < 400 * MS:
-            waited_ns += patience.wait_ns()
-            patience.in_vain()
-        patience.measured(400 * MS)
-        patience.ended()
-    assert patience.wait_ns() > 400 * MS
+        while waited_ns + timeouts.wait_ns() < 400 * MS:
+            waited_ns += timeouts.wait_ns()
+            timeouts.in_vain()
+        timeouts.measured(400 * MS)
+        timeouts.ended()
+    assert timeouts.wait_ns() > 400 * MS
 
 
 # -- the trigger -----------------------------------------------------------------------------------
@@ -262,15 +245,15 @@ def test_frames_ride_on_datagrams_with_room_and_go_alone_when_they_waited_enough
     me = Source(1, 1)
     limits = Limits(576)
     rides = Rides(me, limits, 5 * MS)
-    told = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
-    assert rides.wait(7, told, 0)
+    frame = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    assert rides.wait(7, frame, 0)
     assert rides.board(bytes(limits.frames_bytes_max)) == bytes(limits.frames_bytes_max)
     assert rides.overdue(4 * MS) == []
     assert rides.next_deadline_ns() == 5 * MS
-    assert Decoder().decode(rides.board(b""), me).control == [told]
+    assert Decoder().decode(rides.board(b""), me).control == [frame]
     assert rides.next_deadline_ns() == NEVER
-    assert rides.wait(7, told, 10 * MS)
-    assert rides.overdue(15 * MS) == [(7, told)]
+    assert rides.wait(7, frame, 10 * MS)
+    assert rides.overdue(15 * MS) == [(7, frame)]
     assert rides.board(b"") == b""
 
 
@@ -286,8 +269,8 @@ def test_frames_of_any_type_ride_but_none_that_fits_no_datagram() -> None:
 
 
 def test_without_a_time_to_wait_nothing_waits() -> None:
-    told = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
-    assert not Rides(Source(1, 1), Limits(), 0).wait(7, told, 0)
+    frame = Round(9, 1, False, 1, 0, 0, 7, 0, 1, 0, 0, [])
+    assert not Rides(Source(1, 1), Limits(), 0).wait(7, frame, 0)
 
 
 # -- abstaining ------------------------------------------------------------------------------------

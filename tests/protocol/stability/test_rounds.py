@@ -97,7 +97,8 @@ def remove(group: LossyGroup, member: int, stream: random.Random) -> None:
     """Somebody crashes, and the others are told, one after the other."""
     group.gone.add(member)
     for at in stream.sample(group.alive, len(group.alive)):
-        group.trackers[at].remove(member, group.now_ns)
+        group.install(at, group.views[at].without(member))
+        group.trackers[at].epoch_changed(group.now_ns)
         group.send(at)
         group.check()
         group.run(stream.random() * 5)

@@ -50,7 +50,8 @@ from semcast.live.sockets.unicast import open_unicast
 from semcast.settings.table import GROUP_SIZE_MAX, SUITES
 from semcast.wire.keys import Keyring, group_id
 from semcast.wire.note import decode_note, encode_note, is_note
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 TELLING: Final = ("members", "stats", "keys")
 CHANGING: Final = ("install", "use", "remove")

@@ -27,7 +27,8 @@ from semcast.wire.keys import Keyring, Unsealed, group_id
 from semcast.wire.limits import IP_UDP_BYTES
 from semcast.wire.newcomers import Newcomers
 from semcast.wire.note import NOTE_BYTES_MAX, encode_note
-from semcast.wire.seal import Opener, Sealer
+from semcast.wire.opener import Opener
+from semcast.wire.seal import Sealer
 
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000

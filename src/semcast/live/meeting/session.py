@@ -26,7 +26,7 @@ from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outgoing
 from semcast.wire.keys import Keyring
 from semcast.wire.note import decode_note, is_note
-from semcast.wire.seal import REPLAYS
+from semcast.wire.opener import REPLAYS
 
 # Notes that wait for what is due; beyond these they are dealt with as they come.
 _NOTES_MAX: Final = 64

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from semcast.errors import InputError
+from semcast.sim.ranges import Settings
 from semcast.sim.scenario import Scenario, load
-from semcast.sim.settings import Settings
 
 VALUES_MAX: Final = 10_000
 _NUMBER: Final = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"

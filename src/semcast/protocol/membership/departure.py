@@ -6,10 +6,10 @@ not do. They may be those of members who leave as well, and the f crashes that a
 still be to come.
 
 What it has to wait for is fixed when it begins to leave. Of what is multicast later it delivers
-nothing, and its safety votes say nothing, so that traffic which never ends does not keep it. What
-it has heard of by then and lacks it still tries to get, and all of a sender that is gone or silent
-and so sends no more: those who leave together should not differ.
-Perhaps nobody has that any more, so it gives up when nothing has come for a while (`may_leave`).
+nothing, and its safety votes say nothing, so that traffic which never ends does not keep it. It
+still tries to get the messages that it has heard of by then and lacks, and all messages of a sender
+that is gone or silent and so sends no more, because members that leave together should not differ.
+Perhaps nobody has these any more, so it gives up when nothing has come for a while (`may_leave`).
 Knows nothing of how votes travel.
 """
 
@@ -25,14 +25,14 @@ from semcast.protocol.streams.intake import Intake
 from semcast.protocol.streams.sender import Sender
 from semcast.wire.message import Message
 
-# If nothing that is missing came for so long, nobody has it: requests are repeated every second at
-# the least, each time of another member, of whom some may lack it and some may be silent.
+# If none of the missing messages came for so long, nobody has them: requests are repeated at least
+# every second, each time to another member, of which some may lack them and some may be silent.
 QUIET_NS: Final = 8_000_000_000
 
 
 @final
 class Departure:
-    """One member's leaving."""
+    """How one member leaves."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Departure:
         self._order: Final = order
         self._detection: Final = detection
         detection.begin_leaving()
-        # By source: the newest message that was known when it began, or while its sender was gone
-        # or silent; no later one is delivered. INV-LIMIT: never falls.
+        # By source, the last message that is still delivered: the newest that was known when this
+        # member began to leave, or while its sender was gone or silent. INV-LIMIT: never falls.
         self._limits: Final = {
             source: int(inbound.newest) for source, inbound in intake.inbounds.items()
         }
@@ -65,7 +65,7 @@ class Departure:
         """Whether all others have what this member sent and, in S-RM, what it took.
 
         `silent` are members that nothing is heard of. In S-RM up to f of them are taken to have
-        crashed, as long as anybody else is there: who stays answers for what they may lack.
+        crashed, as long as anybody else is there: those who stay have what the silent may lack.
         """
         detection, me = self._detection, self._sender.source
         if not self._intake.others:
@@ -100,7 +100,8 @@ class Departure:
         if self._config.group_reliable:
             for source, inbound in self._intake.inbounds.items():
                 came += inbound.next
-                # What is here and finds no room waits for an application that takes no more.
+                # A message that is here and finds no room is not missing: the application that
+                # should make room takes nothing more.
                 limit = min(self._limits.get(source, 0), inbound.newest)
                 if inbound.next <= limit and inbound.head() is None:
                     behind = True
@@ -113,7 +114,7 @@ class Departure:
                 self._limits[source] = max(self._limits.get(source, 0), int(inbound.newest))
 
     def _excused(self, silent: list[int]) -> list[int]:
-        """Silent members that are not waited for; never all, nor more than f."""
+        """The silent members that this one does not wait for: never all, nor more than f."""
         others = self._intake.others
         excused = [sender for sender in silent if sender in others]
         if not self._config.group_reliable or len(excused) > self._config.f:

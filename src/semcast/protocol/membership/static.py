@@ -1,39 +1,39 @@
 """Static membership: who the members are is known from the start; their lives are found out.
 
-A datagram of a later life, or word of one, in; the next view out. Nobody agrees on anything here:
-what is known of lives only grows (a later life, or gone in that life), so all who hear the same
-come to the same view, in whatever order they hear it. Until then their views have different
-digests, and none counts what another says of its own.
+A datagram of a later life, or a frame that names one, goes in; the next view comes out. Nobody
+agrees on anything here: what is known of lives only grows (a later life, or gone in that life), so
+members that hear the same come to the same view, in whatever order they hear it. Until then their
+views have different digests, and none counts votes that were cast in another view.
 
-Who came back says so until it has a vote on everything. Whoever is spoken to by somebody with
-another view tells it which lives it knows of; so two that differ soon do not.
+A member that came back says so until it has a vote on everything. A member that hears a frame of
+another view answers with the lives that it knows of; so two members that differ soon do not.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, NEVER, RandomStream, Source
+from semcast.ids import EVERYBODY, NEVER, Randomness, Source
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.part import Part
 from semcast.wire.families.lives import LIVES, LIVES_ROWS_MAX, Lives
 from semcast.wire.frames import ControlFrame
 
-# A newcomer that nobody hears says so ever less often, down to this many periods apart.
+# A newcomer says that it came back ever less often, down to this many periods apart.
 _PERIODS_MAX: Final = 32
-# Of a large group only some answer somebody who lags behind.
-_TELLERS: Final = 4
-# A number of views that no group comes to.
+# In a large group only about so many answer a member that lags behind.
+_ANSWERERS: Final = 4
+# More views than any group comes to: a larger number is not believed.
 NUMBER_MAX: Final = 1 << 31
 
 
 @final
 class StaticViews(Part):
-    """One member's way from view to view: `view` is the one that it has come to."""
+    """The views of one member: `view` is the latest that it knows."""
 
     def __init__(
-        self, me: Source, view: View, joining: bool, period_ns: i64, random: RandomStream
+        self, me: Source, view: View, joining: bool, period_ns: i64, random: Randomness
     ) -> None:
         """`joining`: this member came back, so that others have to hear of this life."""
         self.view = view
@@ -41,13 +41,13 @@ class StaticViews(Part):
         self._first: Final = view
         self._period_ns: Final[i64] = period_ns
         self._random: Final = random
-        # When to say next that this is another life; at first as soon as the clock is known.
+        # When to say next that this is another life; the first time at the first `on_timer`.
         self._say_ns: i64 = 0 if joining else NEVER
         self._periods: i64 = 1
         self._due = False
-        # Whom to tell which lives there are, and when each was last told.
+        # Members to send the known lives to, and when each last got them.
         self._strangers: Final[dict[int, None]] = {}
-        self._told_ns: Final[dict[int, int]] = {}
+        self._answered_ns: Final[dict[int, int]] = {}
 
     # -- what is heard -----------------------------------------------------------------------------
 
@@ -55,42 +55,42 @@ class StaticViews(Part):
         return (LIVES,)
 
     def install(self, view: View, now_ns: i64) -> None:
-        """What counts is what was found here."""
+        """Does nothing: views are made here."""
 
     def reborn(self, source: Source) -> None:
-        """Somebody speaks, perhaps in a later life."""
+        """A datagram came from this source, perhaps a later life."""
         self._learn(int(source.sender), int(source.incarnation), False)
 
     def gone(self, sender: int) -> None:
         """That member is gone for good, in the life that is known."""
         self._learn(sender, self.view.life(sender), True)
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
-        """Somebody says who is in which life."""
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
+        """Another member says who is in which life."""
         assert isinstance(frame, Lives)
         for sender, life, gone in frame.rows:
             self._learn(sender, life, gone)
         if frame.view != self.view.digest:
-            self.stranger(teller, now_ns)
+            self.stranger(source, now_ns)
 
     def heard_number(self, number: i64) -> None:
-        """Somebody with the same view counts so many steps."""
+        """Another member with the same view gives it this number."""
         if self.view.number < number <= NUMBER_MAX:
             self.view = self.view.numbered(int(number))
 
-    def stranger(self, teller: Source, now_ns: i64) -> None:
-        """Somebody has another view: tell it what is known here, but not all the time."""
-        sender = int(teller.sender)
-        last_ns = self._told_ns.get(sender, -NEVER)
+    def stranger(self, source: Source, now_ns: i64) -> None:
+        """Another member has another view: send it what is known here, but not each time."""
+        sender = int(source.sender)
+        last_ns = self._answered_ns.get(sender, -NEVER)
         many = len(self.view.present)
-        if now_ns - last_ns < self._period_ns or self._random.randrange(many) >= _TELLERS:
+        if now_ns - last_ns < self._period_ns or self._random.randrange(many) >= _ANSWERERS:
             return
-        self._told_ns[sender] = int(now_ns)
+        self._answered_ns[sender] = int(now_ns)
         self._strangers[sender] = None
 
     def _learn(self, sender: int, life: int, gone: bool) -> None:
         known = self.view.life(sender)
-        # What is said of this member itself is for its world to find out.
+        # What others say of this member itself is ignored: its world knows better.
         if sender == self._me.sender or known < 0 or life < known:
             return
         if life > known:
@@ -101,7 +101,7 @@ class StaticViews(Part):
     # -- what is said ------------------------------------------------------------------------------
 
     def joined(self) -> None:
-        """Nobody need be told of this life any more: it has a vote on everything."""
+        """Stop saying that this is another life: this member has a vote on everything."""
         self._say_ns = NEVER
 
     def on_timer(self, now_ns: i64) -> None:
@@ -116,7 +116,7 @@ class StaticViews(Part):
         return self._say_ns
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
-        """Say what is due, and tell those who lag behind."""
+        """Send lives to everybody if that is due, and to those who lag behind."""
         if self._due:
             self._due = False
             outbox.frame(EVERYBODY, self._frame([int(self._me.sender)]))
@@ -131,8 +131,8 @@ class StaticViews(Part):
         return Lives(view.digest, view.number, rows)
 
     def _changed(self) -> list[int]:
-        """Those of whom others may know less, drawn anew each time: first who is in another life
-        than at first, or gone, and this member; then others, whose first lives others may not know.
+        """The members to name in a frame, as many as it has room for, drawn anew each time. First
+        come those in another life than at first, those gone, and this member; then any others.
         """
         view, first = self.view, self._first
         changed = [

@@ -1,11 +1,11 @@
 """A view: who is in a group, in which life, as one value.
 
-A position exists only inside a view: whoever speaks of positions or of votes says which view it
-means, by the digest, and nobody counts what was said of another one. So no vote of a former life is
-ever taken for one of this life, however late it comes.
+A position exists only inside a view: a frame with positions or votes names its view by the digest,
+and members ignore frames of other views than their own. So no vote of a former life is ever taken
+for one of this life, however late it comes.
 
-Views do not change: each step (somebody is in another life, somebody is gone) makes another one.
-Those who are gone keep their positions until somebody makes a view without them.
+Views do not change: each step (a member is in another life, or a member is gone) makes another one.
+Members that are gone keep their positions.
 """
 
 from typing import Final, final
@@ -32,10 +32,9 @@ class View:
         names: tuple[str, ...] = (),
         gone: int = 0,
     ) -> None:
-        """`members`: sender ids, in order; `lives`: of each; `gone`: who is, by position, as bits.
-
-        A number is how many steps led here; it orders the views of one member, and those who have
-        the same view soon have the same number. What tells views apart is the digest.
+        """`members`: sender ids, in order; `lives`: the life of each; `gone`: who is gone, as bits
+        by position. `number`: how many steps led here. It orders the views of one member, and those
+        with the same view soon give it the same number; but views are compared by their digest.
         """
         if list(members) != sorted(set(members)) or len(lives) != len(members):
             raise ConfigError(f"members {list(members)}: name everybody once, in order, with lives")
@@ -118,7 +117,7 @@ def _digest(members: tuple[int, ...], lives: tuple[int, ...], gone: int, f: int)
 
 
 def scatter(value: int) -> int:
-    """A number that looks drawn at random (splitmix64), so that sums of few never meet."""
+    """A number that looks random (splitmix64), so that sums of different numbers hardly collide."""
     value = (value * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & _WORD
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD

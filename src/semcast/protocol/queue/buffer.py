@@ -21,7 +21,7 @@ from typing import Final, final
 
 from semcast._native import i64
 from semcast.errors import ConfigError
-from semcast.ids import SEQ_MAX, RandomStream, Source
+from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.protocol.queue.covers import CoverLog
 from semcast.protocol.queue.guard import CoverGuard
 from semcast.protocol.queue.in_place import Places, leave_untold
@@ -52,7 +52,7 @@ class PurgingBuffer:
         config: BufferConfig,
         place: str = "delivery",
         guard: CoverGuard | None = None,
-        random: RandomStream | None = None,
+        random: Randomness | None = None,
         record: bool = False,
         covers: CoverLog | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import MessageTooLargeError
-from semcast.ids import RandomStream, Source
+from semcast.ids import Randomness, Source
 from semcast.protocol.queue.policy import BufferConfig, Overflow, Purging
 from semcast.protocol.queue.purged import PurgeLog, Reason
 from semcast.protocol.queue.purger import Purger
@@ -33,7 +33,7 @@ class Room:
         config: BufferConfig,
         slots: Slots,
         purger: Purger,
-        random: RandomStream | None,
+        random: Randomness | None,
         log: PurgeLog,
     ) -> None:
         self._slots: Final = slots

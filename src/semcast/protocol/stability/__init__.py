@@ -1,6 +1,6 @@
 """Stability and safety detection: who has which messages? One interface, several protocols."""
 
-from semcast.ids import RandomStream, Source
+from semcast.ids import Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.stability.detection import Detection
@@ -13,11 +13,11 @@ def make_detection(
     config: MemberConfig,
     me: Source,
     view: View,
-    random: RandomStream,
+    random: Randomness,
     guarded: bool,
     joining: bool,
 ) -> Detection:
-    """The detection that a member is told to use. What needs arrays is imported only then."""
+    """The detection that the configuration names. Rounds need numpy, so they are imported late."""
     if config.stability == "gossip":
         return GossipDetection(config, me, view, random, guarded, joining)
     from semcast.protocol.stability.rounds.detection import RoundDetection

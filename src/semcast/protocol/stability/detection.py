@@ -21,22 +21,22 @@ from semcast.protocol.part import Part
 @final
 @dataclass
 class Heard:
-    """What somebody said of a source."""
+    """What another member said of a source."""
 
     source: Source
     # The newest message that anybody spoke of: a hint that the last one was lost (SRM §5.3).
     newest: int
-    # Somebody, by sender id, who has everything up to `has`.
-    teller: int
+    # The sender id of a member that has everything up to `has`; -1 if none is known.
+    holder: int
     has: int
 
 
 @final
 @dataclass
 class Agreed:
-    """What has come of all that was told since the last time."""
+    """What detection has found out since it was last asked."""
 
-    # Sources of which more is stable, or safe.
+    # Sources of which more is stable, or more is safe, than before.
     stable: list[Source] = field(default_factory=list)
     safe: list[Source] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Agreed:
     joined: list[Source] = field(default_factory=list)
     # Sources that have ended: see `followed.py`.
     ended: list[Source] = field(default_factory=list)
-    # Those of them that had ended before a member that came back began with them.
+    # Those of the ended that this member, which came back, had not begun with yet.
     missed: list[Source] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -52,23 +52,23 @@ class Agreed:
 
 
 class Detection(Part):
-    """Both detections of one member, and how it takes part in the others'."""
+    """Stability and safety detection of one member, and its part in that of the others."""
 
     # -- what this member has ----------------------------------------------------------------------
 
     @abstractmethod
     def has(self, source: Source, seq: i64, now_ns: i64) -> None:
-        """It has everything of `source` up to `seq`, or covers of it: something to tell soon."""
+        """It has everything of `source` up to `seq`, or covers of it; others should learn that."""
 
     @abstractmethod
     def knows(self, source: Source, seq: i64) -> None:
-        """There is more of `source` here, up to `seq`, which waits for room. What is over has not
-        ended before everybody has that too.
+        """Messages of `source` up to `seq` are here and wait for room. A life that is over has not
+        ended before everybody has these too.
         """
 
     @abstractmethod
     def count_bytes(self, size_bytes: i64) -> None:
-        """So many bytes have come; others may be told sooner because of it."""
+        """So many bytes have come, which may be a reason to send votes sooner."""
 
     @abstractmethod
     def no_room(self, now_ns: i64) -> None:
@@ -79,26 +79,26 @@ class Detection(Part):
         """It can send again."""
 
     @abstractmethod
-    def tell_soon(self, now_ns: i64) -> None:
-        """Somebody waits to hear of votes: it came back, and is to begin where these say."""
+    def vote_soon(self, now_ns: i64) -> None:
+        """Vote soon, because a member came back and can begin only where others' votes say."""
 
     @abstractmethod
     def rest_safety(self, resting: bool) -> None:
-        """Whether it does not matter now what is safe: little is kept that could be purged."""
+        """Say whether safety detection may rest, because little is kept that could be purged."""
 
     @abstractmethod
     def begin_leaving(self) -> None:
-        """It is not to be counted on for what is safe any more."""
+        """From now on no message may count as safe because this member has it."""
 
     @abstractmethod
     def excuse(self, silent: list[int]) -> None:
-        """Of a member that leaves: do not wait for the votes of these, if that can be helped."""
+        """As a member that leaves, wait no longer for the votes of these, if that is possible."""
 
     # -- what is agreed ----------------------------------------------------------------------------
 
     @abstractmethod
     def poll(self, now_ns: i64) -> Agreed | None:
-        """What has come of it since the last time; None if nothing has. Ask until it is None."""
+        """What was found out since the last call, or None if nothing was. Call until it is None."""
 
     @abstractmethod
     def stable(self, source: Source) -> i64:
@@ -123,9 +123,9 @@ class Detection(Part):
     # -- what goes out -----------------------------------------------------------------------------
 
     def board(self, frames: bytes) -> bytes:
-        """A datagram of messages for everybody, with votes on board if any wait for a ride."""
+        """Add votes that wait for a ride to a datagram of messages for everybody."""
         return frames
 
     @abstractmethod
     def figures(self) -> dict[str, int]:
-        """What there is to tell, for people."""
+        """Gauges for people, by name."""

@@ -2,8 +2,8 @@
 
 A source is one life of a sender. It is followed while it is the sender's present life, and after
 that until it has *ended*: everybody has all that anybody has of it, so that nobody will ever ask
-for anything of it. Lives of a sender end in order, so one number a sender tells which have. So what
-is kept is bounded however often members come back. Knows nothing of votes.
+for anything of it. Lives of a sender end in order, so one number per sender says which have ended,
+and what is kept is bounded however often members come back. Knows nothing of votes.
 """
 
 from collections.abc import Iterable
@@ -15,17 +15,17 @@ from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.config import LIVES_MAX
 from semcast.protocol.membership.view import View
 
-# Sources are dealt into pages of a few senders each, so that what is told of one fits a datagram.
+# Sources are dealt into pages of a few senders each, so that the votes on a page fit a datagram.
 SENDERS_PER_PAGE: Final = 4
 # Sources of a page that a frame speaks of.
 WIDTH: Final = LIVES_MAX * SENDERS_PER_PAGE
-# Told in place of how far a source is agreed: it has ended.
+# Sent in place of how far a source is agreed, to say that it has ended.
 ENDED: Final = SEQ_MAX - 1
-# The vote of somebody who does not yet have a say: it lowers no minimum.
+# The vote of a member that does not yet have a say: it lowers no minimum.
 ABSTAINS: Final = SEQ_MAX
 # A member that came back has a say on a source after it has abstained in a round in which everybody
-# spoke of that source. Who did not spoke of earlier lives of its sender (INV-IN-ORDER). So if some
-# have ended just now, it abstains once more.
+# spoke of that source. A member that did not speak of it spoke of earlier lives of the same sender
+# (INV-IN-ORDER). So if such lives have ended just now, it abstains once more.
 ABSTENTIONS: Final = 1
 ABSTENTIONS_AFTER_END: Final = 2
 
@@ -47,8 +47,8 @@ class Followed:
         self.install(view)
 
     def install(self, view: View) -> None:
-        """Another view counts. In S-SM nobody but the sender has its messages, so that whatever is
-        over has ended.
+        """Another view counts. In S-SM nobody but the sender keeps its messages, so there a life
+        has ended as soon as it is over.
         """
         self.view = view
         if not self._group:
@@ -77,9 +77,9 @@ class Followed:
     def follows(self, source: Source, known: Iterable[Source]) -> bool:
         """Whether a source is to be followed besides those that are known.
 
-        One of a later life than the view's is not, since the next view has it. One of a sender of
-        which two lives have not ended waits until one has: it is not lost, as who has its messages
-        keeps them.
+        A later life than the view's is not followed, since the next view will name it. If two
+        earlier lives of its sender have not ended, it waits until one has: nothing is lost, because
+        whoever has its messages keeps them.
         """
         if source.incarnation > self.view.life(source.sender) or self.has_ended(source):
             return False

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import RandomStream, Source
+from semcast.ids import Randomness, Source
 
 _RTO_MAX_NS: Final = 1_000_000_000
 # RFC 6928: so many datagrams may be under way before anything is known of the way.
@@ -108,7 +108,7 @@ class _Peer:
 class Asking:
     """What one member knows of the others when it has something to ask for."""
 
-    def __init__(self, members: list[int], rto_first_ns: i64, group: bool, random: RandomStream):
+    def __init__(self, members: list[int], rto_first_ns: i64, group: bool, random: Randomness):
         """`members`: all others, by sender id. `group`: anybody may have a message (S-RM)."""
         self._group: Final = group
         self._random: Final = random

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import RandomStream, Source
+from semcast.ids import Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
@@ -56,7 +56,7 @@ class Intake(Part):
         detection: Detection,
         endings: Endings,
         sources: Sources,
-        random: RandomStream,
+        random: Randomness,
         observer: Observer | None,
     ) -> None:
         self._config: Final = config
@@ -95,7 +95,7 @@ class Intake(Part):
         for inbound in self._stalled.values():
             self._note_waiting(inbound)
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:  # noqa: ARG002
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:  # noqa: ARG002
         if isinstance(frame, Fragment):
             self._on_fragment(frame, now_ns)
         else:
@@ -315,7 +315,7 @@ class Intake(Part):
         for heard in agreed.heard:
             self.heard_of(heard.source, heard.newest, now_ns)
             if heard.source in self.repairs:
-                self._asking.has(heard.teller, heard.source, heard.has)
+                self._asking.has(heard.holder, heard.source, heard.has)
         for source in agreed.stable:
             self._on_more(source, self._detection.stable(source), True, now_ns)
         for source in agreed.safe:

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import RandomStream
+from semcast.ids import Randomness
 from semcast.protocol.streams.asking import NOBODY
 from semcast.protocol.streams.holes import Holes
 
@@ -48,7 +48,7 @@ class Want:
 class Repair:
     """What is missing of one source, and when to ask for it."""
 
-    def __init__(self, delay_ns: i64, random: RandomStream) -> None:
+    def __init__(self, delay_ns: i64, random: Randomness) -> None:
         self._delay_ns: Final[i64] = delay_ns
         self._random: Final = random
         # INV-WANTS: in order, apart from each other; each was missing when last looked at.

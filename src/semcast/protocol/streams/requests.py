@@ -61,9 +61,9 @@ class Requests(Part):
     def install(self, view: View, now_ns: i64) -> None:
         """Whom to ask is for the intake and `asking` to know."""
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         assert isinstance(frame, Nak)
-        self._on_nak(frame, teller, now_ns)
+        self._on_nak(frame, source, now_ns)
 
     def next_deadline_ns(self) -> i64:
         """When there is something to ask for."""

@@ -2,8 +2,8 @@
 
 A model decides when a copy of a packet reaches a node. From there it passes the layers that were
 put on the network (faults), the last one added first, and is delivered. Nodes are numbered 0 to
-n - 1. A packet is bytes that nobody here looks at; its size is said apart, because headers take
-room on the wire too, and because some simulations send no contents at all.
+n - 1. A packet is bytes that nobody here looks at; its size is given separately, because headers
+take room on the wire too, and because some simulations send no contents at all.
 
 Times are integer nanoseconds, and speeds are kept as picoseconds a byte, so that compiled and
 interpreted runs agree to the nanosecond.
@@ -27,7 +27,7 @@ _END: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Receiver:
-    """A node's end of the network. This one is nobody: what arrives is lost."""
+    """A node's end of the network. This one drops whatever arrives."""
 
     def arrive(self, from_node: i64, packet: bytes) -> None:
         """A copy of a packet is here."""
@@ -50,7 +50,7 @@ class Layer(Stage):
         self.above: Stage = Stage()
 
     def join(self, scheduler: Scheduler, nodes: i64, above: Stage) -> None:  # noqa: ARG002
-        """The network that it was put on says where it is. Called once."""
+        """Called once, by the network that this layer was put on."""
         self.above = above
 
 
@@ -88,8 +88,8 @@ class Copies:
 
     def __init__(self) -> None:
         self.packets: Final[list[bytes]] = []
-        # Place p is [4p] from, [4p + 1] to, [4p + 2] size, [4p + 3] where it is, for those who ask.
-        # A free place has the next free one in [4p].
+        # Place p is [4p] from, [4p + 1] to, [4p + 2] size, [4p + 3] where it is, if a model needs
+        # that. A free place has the next free one in [4p].
         self.fields = vec[i64]()
         self.held: i64 = 0
         self._free: i64 = _END
@@ -162,7 +162,7 @@ class Links:
         self._byte_ps[link] = byte_ps(rate_bits_s)
 
     def transmit(self, link: i64, from_ns: i64, size_bytes: i64) -> i64:
-        """Queue a packet that is ready at `from_ns`; says when its last bit has left."""
+        """Queue a packet that is ready at `from_ns`. Returns when its last bit has left."""
         started_ns = max(from_ns, self._free_ns[link])
         left_ns = started_ns + (size_bytes * self._byte_ps[link] + 500) // 1000
         self._free_ns[link] = left_ns
@@ -172,7 +172,7 @@ class Links:
         return self._free_ns[link]
 
     def backlog_bytes(self, link: i64, now_ns: i64) -> i64:
-        """What waits, with what is left of the packet on the wire."""
+        """How much waits, including what is left of the packet on the wire."""
         backlog_ns = max(0, self._free_ns[link] - now_ns)
         return (backlog_ns * 1000 + self._byte_ps[link] - 1) // self._byte_ps[link]
 
@@ -197,18 +197,18 @@ class Network:
         raise NotImplementedError(f"{type(self).__name__} must define send")
 
     def attach(self, node: i64, receiver: Receiver) -> None:
-        """From now on, what reaches `node` is this receiver's; a plain `Receiver()` is nobody."""
+        """From now on this receiver gets what reaches `node`; a plain `Receiver()` drops it."""
         self._check_node(node)
         self.delivery.receivers[node] = receiver
 
     def add_fault(self, layer: Layer) -> None:
-        """Put a layer between the network and those added before."""
+        """Put a layer between the model and the layers added before."""
         layer.join(self.scheduler, self.nodes, self.exit.first)
         self.exit.first = layer
 
     def set_delay(self, node: i64, delay_ns: i64) -> None:
-        """Whatever leaves for `node` from now on arrives so much later (SRM figure 1b). Made
-        smaller while packets are under way, it lets later ones overtake them.
+        """Whatever leaves for `node` from now on arrives so much later (SRM figure 1b). If it is
+        reduced while packets are under way, later packets overtake them.
         """
         self._check_node(node)
         if delay_ns < 0 or delay_ns > _DELAY_NS_MAX:

@@ -18,7 +18,7 @@ from semcast.sim.scheduler import Scheduler
 
 @final
 class SwitchedLan(Network):
-    """100 Mb/s duplex ports and 10 µs for each traversal of a stack, unless told otherwise."""
+    """By default, 100 Mb/s duplex ports and 10 µs for each traversal of a stack."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class SwitchedLan(Network):
         self._send_each(from_node, to_node, size_bytes, packet)
 
     def ready_ns(self, from_node: i64, to_node: i64) -> i64:  # noqa: ARG002
-        """When the sender's link is idle; `to_node` does not matter, it is the same link to all."""
+        """When the sender's link is idle. It is the same link to all, so `to_node` is not used."""
         return max(self.scheduler.now_ns, self._up.free_ns(from_node))
 
     def set_bandwidth(self, node: i64, rate_bits_s: float) -> None:
@@ -79,7 +79,7 @@ class SwitchedLan(Network):
 
 @final
 class _Switch(Stage):
-    """Where packets that went up arrive."""
+    """The switch, at which packets from the senders' links arrive."""
 
     def __init__(self, lan: SwitchedLan) -> None:
         self._lan: Final = lan

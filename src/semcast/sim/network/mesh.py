@@ -1,9 +1,9 @@
-"""Networks in which every pair of nodes is by itself.
+"""Networks in which pairs of nodes do not disturb each other.
 
 `Ideal` only delays. `SharedPointToPoint` is the model of PSRM §4.2: one bandwidth divided equally
 over all directed pairs, each a FIFO link, and a fixed latency on top. A multicast is a packet to
-each of the others. Neither loses anything: losses are layers. (Of the paper's latency only the
-"100" is legible; it is said to be a protocol stack's, so it is taken as µs.)
+each of the others. Neither loses anything: losses are layers. (Of the paper's latency only "100" is
+legible. It is said to be that of a protocol stack, so it is taken as µs.)
 """
 
 from typing import Final, final

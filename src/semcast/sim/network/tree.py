@@ -5,8 +5,8 @@ router that it passes *through*, pure latency, not paid at its source or destina
 member gets a message as soon as it is off the wire. A multicast is copied by the routers along the
 tree. The time that hosts take is a host model's business (`sim.host`).
 
-Counted as the paper does (STAB §5.2): `hops`, messages on all hops; `queue_max`, the longest output
-queue of any directed link, with the message on the wire.
+It counts as the paper does (STAB §5.2): `hops` are messages on all hops; `queue_max` is the longest
+output queue of any directed link, including the message on the wire.
 """
 
 from typing import Final, final
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from semcast.errors import ConfigError
 from semcast.ids import EVERYBODY
 from semcast.sim.network.base import Copies, Links, Network, Waiting, check_latency
+from semcast.sim.network.routes import Routes
 from semcast.sim.scheduler import Handler, Scheduler
 
 NO_PARENT: Final = -1
@@ -39,16 +40,7 @@ class RouterTree(Network):
         self.hops: i64 = 0
         self.queue_max: i64 = 0
         self._router_ns: Final[i64] = check_latency(router_ns)
-        self._parents = vec[i64](parents)
-        self._children: Final[list[list[int]]] = [[] for _ in parents]
-        for node in range(1, len(parents)):
-            self._children[parents[node]].append(node)
-        # INV-WALK: in a walk through the tree, parents before children and these in order, the
-        # nodes of the subtree of v are the _first[v]-th to the _last[v]-th.
-        self._first = vec[i64]([0] * len(parents))
-        self._last = vec[i64]([0] * len(parents))
-        self._walk()
-        # Link 2v goes from v up to its parent, link 2v + 1 from there down to v.
+        self._routes: Final = Routes(parents)
         self._links: Final = Links(2 * self.nodes, bandwidth_bits_s)
         self._queued = vec[i64]([0] * (2 * len(parents)))
         self._copies: Final = Copies()
@@ -64,7 +56,7 @@ class RouterTree(Network):
         """When the first link on the way is idle; for EVERYBODY, when all the sender's are."""
         ready_ns = self.scheduler.now_ns
         if to_node != EVERYBODY:
-            return max(ready_ns, self._links.free_ns(self._link_towards(from_node, to_node)))
+            return max(ready_ns, self._links.free_ns(self._routes.link_towards(from_node, to_node)))
         for link in self._links_of(from_node):
             ready_ns = max(ready_ns, self._links.free_ns(link))
         return ready_ns
@@ -88,9 +80,9 @@ class RouterTree(Network):
         link = fields[4 * place + 3]
         packet = self._copies.packets[place]
         self._queued[link] -= 1
-        node = self._end_of(link)
+        node = self._routes.end_of(link)
         # A message for this node goes no further, nor does a multicast from a leaf's only link.
-        if to_node == node or (to_node == EVERYBODY and not self._children[node]):
+        if to_node == node or (to_node == EVERYBODY and not self._routes.children[node]):
             self._copies.drop(place)
         else:
             self.scheduler.at(self.scheduler.now_ns + self._router_ns, self._routed, place)
@@ -106,7 +98,7 @@ class RouterTree(Network):
         link = fields[4 * place + 3]
         packet = self._copies.packets[place]
         self._copies.drop(place)
-        self._pass_on(self._end_of(link), link, from_node, to_node, size_bytes, packet)
+        self._pass_on(self._routes.end_of(link), link, from_node, to_node, size_bytes, packet)
 
     def _deliver(self, from_node: i64, node: i64, size_bytes: i64, packet: bytes) -> None:
         delay_ns = self._delays_ns[node]
@@ -121,7 +113,7 @@ class RouterTree(Network):
     ) -> None:
         """Put a message on the link that leads to its destination, or on all that lead onward."""
         if to_node != EVERYBODY:
-            link = self._link_towards(node, to_node)
+            link = self._routes.link_towards(node, to_node)
             self._put_on(link, from_node, to_node, size_bytes, packet)
             return
         for onward in self._links_of(node):
@@ -139,48 +131,12 @@ class RouterTree(Network):
         left_ns = self._links.transmit(link, self.scheduler.now_ns, size_bytes)
         self.scheduler.at(left_ns, self._off_wire, place)
 
-    # -- the tree ------------------------------------------------------------------------------
-
-    def _end_of(self, link: i64) -> i64:
-        return link >> 1 if link & 1 else self._parents[link >> 1]
-
     def _links_of(self, node: i64) -> list[int]:
         """The links that lead away from a node."""
-        links = [2 * child + 1 for child in self._children[node]]
+        links = [2 * child + 1 for child in self._routes.children[node]]
         if node != 0:
             links.append(2 * node)
         return links
-
-    def _link_towards(self, node: i64, target: i64) -> i64:
-        """The first link on the way from a node to another."""
-        first = self._first[target]
-        if first < self._first[node] or first > self._last[node]:
-            return 2 * node
-        # The target is in the subtree of the last child that does not come after it in the walk.
-        children = self._children[node]
-        low = 0
-        high = len(children) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._first[children[middle]] <= first:
-                low = middle
-            else:
-                high = middle - 1
-        return 2 * children[low] + 1
-
-    def _walk(self) -> None:
-        sizes = [1] * self.nodes
-        for node in range(self.nodes - 1, 0, -1):
-            sizes[self._parents[node]] += sizes[node]
-        # Where the next child of each node comes in the walk.
-        following = [1] * self.nodes
-        self._last[0] = self.nodes - 1
-        for node in range(1, self.nodes):
-            parent = self._parents[node]
-            self._first[node] = following[parent]
-            following[node] = following[parent] + 1
-            following[parent] += sizes[node]
-            self._last[node] = following[parent] - 1
 
 
 @final

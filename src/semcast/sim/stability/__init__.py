@@ -1,4 +1,4 @@
 """Stability rounds in groups of any size (STAB §5): the network, the hosts and what they cost.
 
-`settings` says what can be set, `world.run` runs it over a `fabric` and gives an `outcome`.
+`round_scenario` says what can be set, `world.run` runs it over a `fabric` and gives an `outcome`.
 """

@@ -18,12 +18,12 @@ from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from semcast.errors import ConfigError, LocalProtocolError
-from semcast.ids import EVERYBODY, RandomStream
+from semcast.ids import EVERYBODY, Randomness
 from semcast.sim.host import Cost
 from semcast.sim.network.base import Links
+from semcast.sim.network.routes import Routes
 from semcast.sim.scheduler import Handler, Scheduler
 from semcast.sim.stability.reading import Reading
-from semcast.sim.stability.routes import Routes
 
 KINDS_MAX: Final = 8
 _NO_LINK: Final = -1  # of a copy that has not left its source
@@ -32,7 +32,7 @@ _END: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Arrivals:
-    """Where messages end. This one ignores them."""
+    """Gets the messages that arrive. This one ignores them."""
 
     def arrive(self, node: i64, message: i64) -> None:
         """The processor of `node` has taken this message in."""
@@ -64,8 +64,9 @@ class Fabric:
         self._links: Final = Links(2 * self.nodes, bandwidth_bits_s)
         self._delays_ns = vec[i64]([0] * len(parents))
         self._loss = 0.0
-        self._random: RandomStream | None = None
-        # INV-CPU: busy up to here: [2v] with all of its work or sends, [2v + 1] with receptions.
+        self._random: Randomness | None = None
+        # INV-CPU: until when the processors of node v are busy: [2v] with sends, or with all work
+        # if it is the only one, [2v + 1] with receptions.
         self._free_ns = vec[i64]([0] * (2 * len(parents)))
         self._router_free_ns = vec[i64]([0] * len(parents))
         # Copies under way: [3p] message, [3p + 1] to, [3p + 2] the link it came by or is on. A free
@@ -110,7 +111,7 @@ class Fabric:
         self._links.set_rate(2 * node, rate_bits_s)
         self._links.set_rate(2 * node + 1, rate_bits_s)
 
-    def set_loss(self, loss: float, random: RandomStream) -> None:
+    def set_loss(self, loss: float, random: Randomness) -> None:
         """Each hop loses this share of what it carries."""
         if not 0 <= loss < 1:
             raise ConfigError(f"a loss of {loss:g}; it goes from 0 to below 1")
@@ -161,7 +162,7 @@ class Fabric:
             self.at_node(place)
 
     def at_node(self, place: i64) -> None:
-        """A copy is at the end of the link it was on: it is for this node, goes on, or both."""
+        """A copy is at the end of its link: it is for this node, goes on, or both."""
         to_node = self._copies[3 * place + 1]
         link = self._copies[3 * place + 2]
         node = self._routes.end_of(link)

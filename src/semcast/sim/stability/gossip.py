@@ -1,10 +1,10 @@
 """Stability by gossip as one page of arrays, for groups far beyond a live one.
 
-The rules are those of `protocol.stability.gossip`, which a test compares it with: rounds of votes,
-merged by minimum; who has voted travels with them; when all have, what they all have is agreed and
-the next round begins. There, sources are rows of a dictionary and come in pages of four; here they
-are columns of one array, so that 100,000 members fit into memory. Every period a member tells a few
-others, drawn at random.
+The rules are those of `protocol.stability.gossip`, and a test compares both: votes of a round are
+merged by minimum, together with who has voted; when all have, what they all have is agreed and the
+next round begins. There, sources are rows of a dictionary and come in pages of four; here they are
+columns of one array, so that 100,000 members fit into memory. Every period a member sends what it
+knows to a few others, drawn at random.
 """
 
 from typing import Final, final
@@ -12,7 +12,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from semcast.ids import RandomStream
+from semcast.ids import Randomness
 
 GOSSIP: Final = 5  # the kind of message, beside those of the round protocols
 
@@ -42,8 +42,18 @@ class GossipPage:
     """One member. Arrays are shared with the vectors it sends and never written to."""
 
     __slots__ = (
-        "_everybody", "_fanout", "_lowest", "_me", "_next_ns", "_period_ns", "_random", "_round",
-        "_telling", "_voters", "agreed", "own",
+        "_due",
+        "_everybody",
+        "_fanout",
+        "_lowest",
+        "_me",
+        "_next_ns",
+        "_period_ns",
+        "_random",
+        "_round",
+        "_voters",
+        "agreed",
+        "own",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +64,7 @@ class GossipPage:
         agreed: NDArray[np.int64],
         period_ns: int,
         fanout: int,
-        random: RandomStream,
+        random: Randomness,
         everybody: int,  # the votes of all: one number that all members share
     ) -> None:
         self.own = own
@@ -67,31 +77,31 @@ class GossipPage:
         self._round = 1
         self._voters = 1 << me
         self._lowest = own
-        # Members do not tick together.
+        # Periods of different members begin at different times.
         self._next_ns = random.randrange(period_ns)
-        self._telling = False
+        self._due = False
 
     def start(self, now_ns: int) -> None:
-        """Nobody starts a round: all tell, all the time."""
+        """Does nothing: all members gossip all the time, so nobody starts a round."""
 
     def next_deadline_ns(self) -> int:
         return self._next_ns
 
     def on_timer(self, now_ns: int) -> bool:
-        """A period is over: tell others. Says as `on_told`; one alone has all votes."""
+        """A period is over. Returns as `on_round_message` does: one alone has all votes."""
         self._next_ns = now_ns + self._period_ns
-        self._telling = True
+        self._due = True
         before = self.agreed
         self._finish()
         return self.agreed is not before
 
     def take_out(self) -> list[tuple[int, Rumour]]:
         """To whom to send what."""
-        if not self._telling:
+        if not self._due:
             return []
-        self._telling = False
+        self._due = False
         if self._voters == 1 << self._me:
-            self._vote()  # nobody else has a part in this vote, so it may say what it would now
+            self._vote()  # no other vote is merged yet, so this one may still rise
         rumour = Rumour(self._round, self._voters, self._lowest, self.agreed)
         chosen: list[int] = []
         members = self._everybody.bit_length()
@@ -101,20 +111,20 @@ class GossipPage:
                 chosen.append(peer)
         return [(peer, rumour) for peer in chosen]
 
-    def on_told(self, told: Rumour, sender: int, now_ns: int) -> bool:  # noqa: ARG002
-        """Another's vector; says whether `agreed` has grown."""
+    def on_round_message(self, rumour: Rumour, sender: int, now_ns: int) -> bool:  # noqa: ARG002
+        """Take the vector of another member. Returns whether `agreed` has grown."""
         before = self.agreed
-        if told.agreed is not before and bool((told.agreed > before).any()):
-            self.agreed = np.maximum(before, told.agreed)
-            if np.array_equal(self.agreed, told.agreed):
-                self.agreed = told.agreed  # one array for all who agree
-        if told.round > self._round:
-            self._round = told.round
+        if rumour.agreed is not before and bool((rumour.agreed > before).any()):
+            self.agreed = np.maximum(before, rumour.agreed)
+            if np.array_equal(self.agreed, rumour.agreed):
+                self.agreed = rumour.agreed  # one array for all who agree
+        if rumour.round > self._round:
+            self._round = rumour.round
             self._vote()
-        if told.round == self._round:
-            self._voters |= told.voters
-            if self._lowest is not told.lowest:
-                self._lowest = np.minimum(self._lowest, told.lowest)
+        if rumour.round == self._round:
+            self._voters |= rumour.voters
+            if self._lowest is not rumour.lowest:
+                self._lowest = np.minimum(self._lowest, rumour.lowest)
             self._finish()
         return self.agreed is not before and bool((self.agreed > before).any())
 

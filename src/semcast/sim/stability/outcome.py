@@ -7,8 +7,8 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from semcast.protocol.stability.rounds.round_message import ACK, ASK, INFO, START
 from semcast.protocol.stability.rounds.shape import NOBODY, Shape
-from semcast.protocol.stability.rounds.told import ACK, ASK, INFO, START
 from semcast.sim.stability.fabric import Fabric
 from semcast.sim.stability.gossip import GOSSIP
 

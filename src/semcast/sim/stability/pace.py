@@ -1,9 +1,9 @@
 """Round after round under traffic: how often rounds begin, and what that buys (STAB §6).
 
 All senders send at the same rate, in step. A message reaches each member after a while, or is
-missed and comes later; what a member has is always without gaps. The root begins rounds, by the
-library's own `Trigger` or at a fixed pace; if as many messages wait as the window holds, senders
-stop. Messages themselves use neither links nor processors here: only control messages do.
+missed and comes later; what a member has is always without gaps. The root begins rounds when the
+library's own `Trigger` says so, or at a fixed pace; if as many messages wait as the window holds,
+senders stop. Messages themselves use neither links nor processors here: only control messages do.
 """
 
 import random
@@ -21,7 +21,7 @@ from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.sim.scheduler import Handler
 from semcast.sim.stability.parties import make_trackers
-from semcast.sim.stability.settings import StabilityScenario, Traffic
+from semcast.sim.stability.round_scenario import StabilityScenario, Traffic
 from semcast.sim.stability.world import World, make_shape, usual_ms
 
 
@@ -80,7 +80,7 @@ class Data:
         return len(self.sent_ns)
 
     def send(self, now_ns: int) -> None:
-        """Every sender sends one."""
+        """Every sender sends a message."""
         self.sent_ns.append(now_ns)
         if self._loss == 0:
             return
@@ -211,10 +211,10 @@ class PacedWorld(World):
         waiting = self._waiting()
         if root.under_way():
             return
-        # A full window is urgent, as it is to a live member: nobody can send.
+        # A full window is urgent, as for a live member, because nobody can send.
         news = self._data.sent > self._sent_before
         full = waiting >= self._traffic.window_messages
-        if not self._trigger.due(waiting, news, root.patience.round_ns, now_ns) and not full:
+        if not self._trigger.due(waiting, news, root.timeouts.round_ns, now_ns) and not full:
             return
         self._trigger.began(waiting, self._data.sent - self._sent_before, now_ns)
         self._sent_before = self._data.sent

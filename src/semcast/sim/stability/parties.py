@@ -15,7 +15,7 @@ from semcast.protocol.stability.rounds.shape import Shape
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.train import Train
 from semcast.sim.stability.gossip import GOSSIP, GossipPage
-from semcast.sim.stability.settings import Sizes, StabilityScenario
+from semcast.sim.stability.round_scenario import Sizes, StabilityScenario
 
 TRACKERS: Final[dict[str, type[RoundTracker]]] = {
     "coordp": CoordP,
@@ -24,19 +24,19 @@ TRACKERS: Final[dict[str, type[RoundTracker]]] = {
     "s_coordp": SCoordP,
     "s_train": STrain,
 }
-# Longer than any round; nobody looks at the clock then.
+# Longer than any round, so that no timer fires.
 NO_TIMEOUT_NS: Final = 1 << 50
 _PERIOD_MIN_MS: Final = 30.0
 _BUSY_MAX: Final = 0.8
 
 
 class Party(Protocol):
-    """What the world needs of a member's tracker; `RoundTracker` is one."""
+    """What the world needs of a member's tracker, such as a `RoundTracker`."""
 
     @property
     def agreed(self) -> NDArray[np.int64]: ...
     def start(self, now_ns: int, /) -> None: ...
-    def on_told(self, told: Any, sender: int, now_ns: int, /) -> bool: ...
+    def on_round_message(self, message: Any, sender: int, now_ns: int, /) -> bool: ...
     def on_timer(self, now_ns: int, /) -> bool: ...
     def next_deadline_ns(self) -> int: ...
     def take_out(self) -> Sequence[tuple[int, Any]]: ...
@@ -45,7 +45,7 @@ class Party(Protocol):
 def make_parties(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]], seed: int
 ) -> Sequence[Party]:
-    """One for each member; they share the arrays of what was received."""
+    """A party for each member. They share the arrays of received messages."""
     if scenario.protocol == "gossip":
         return _gossip(scenario, shape, pool, seed)
     return make_trackers(scenario, shape, pool)
@@ -54,7 +54,7 @@ def make_parties(
 def make_trackers(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]]
 ) -> list[RoundTracker]:
-    """The same as live groups use. Arrays are shared: 20,000 of 20,000 would not fit otherwise."""
+    """The trackers that live groups use. 20,000 arrays of 20,000 would not fit, so they share."""
     tracker = TRACKERS[scenario.protocol]
     timeout_ns = round(scenario.timeout_ms * 1e6) or NO_TIMEOUT_NS
     nothing = np.zeros(len(pool[0]), np.int64)
@@ -69,18 +69,18 @@ def make_trackers(
     return found
 
 
-def size_of(told: Any, sizes: Sizes, senders: int, members: int) -> int:
+def size_of(message: Any, sizes: Sizes, senders: int, members: int) -> int:
     """Bytes of a message: START has a header only, the others a number for each sender."""
-    if told.kind == GOSSIP:
+    if message.kind == GOSSIP:
         return _gossip_bytes(sizes, senders, members)
-    return sizes.header_bytes + (0 if told.values is None else sizes.seq_bytes * senders)
+    return sizes.header_bytes + (0 if message.values is None else sizes.seq_bytes * senders)
 
 
 def _gossip(
     scenario: StabilityScenario, shape: Shape, pool: list[NDArray[np.int64]], seed: int
 ) -> list[Party]:
     members = shape.members
-    stream = random.Random(f"{seed}/gossip")
+    rng = random.Random(f"{seed}/gossip")
     nothing = np.zeros(len(pool[0]), np.int64)
     period_ns = round((scenario.gossip.period_ms or gossip_period_ms(scenario, shape)) * 1e6)
     everybody = (1 << members) - 1
@@ -92,7 +92,7 @@ def _gossip(
             nothing,
             period_ns,
             scenario.gossip.fanout,
-            stream,
+            rng,
             everybody,
         )
         for member in range(members)

@@ -22,10 +22,10 @@ from semcast.sim.stability.fabric import Arrivals, Fabric
 from semcast.sim.stability.outcome import StabilityOutcome, Timing, outcome_of
 from semcast.sim.stability.parties import Party, make_parties, size_of
 from semcast.sim.stability.reading import Reading
-from semcast.sim.stability.settings import CompleteTree, RandomTree, StabilityScenario
+from semcast.sim.stability.round_scenario import CompleteTree, RandomTree, StabilityScenario
 
 _SLICE_EVENTS: Final = 50_000
-# How many different sets of received messages there are. Members share the arrays.
+# How many different arrays of received messages there are; members share them.
 _POOL: Final = 8
 
 
@@ -34,13 +34,13 @@ def run(
 ) -> StabilityOutcome:
     """One round; the same settings and seed give the same outcome.
 
-    `progress`, if given, is told now and then which share of the members know.
+    `progress`, if given, is called now and then with the share of the members that know.
     """
     if scenario.links.loss > 0 and scenario.timeout_ms == 0:
         scenario = replace(scenario, timeout_ms=2 * usual_ms(scenario, seed))
     shape = make_shape(scenario, seed)
     senders = min(scenario.senders or shape.members, shape.members)
-    # To a round there are only sequences; whose messages are in one does not matter to it.
+    # A round deals with sequences only, whoever sends the messages in one.
     sequences = -(-senders // scenario.senders_per_sequence)
     scenario = replace(scenario, senders=sequences, senders_per_sequence=1)
     pool = _received(sequences, shape.members, seed)
@@ -59,7 +59,7 @@ def run(
 
 
 def usual_ms(scenario: StabilityScenario, seed: int) -> float:
-    """How long a round takes that loses nothing: what members have measured, in the long run."""
+    """How long a round takes that loses nothing, as members would measure it in the long run."""
     whole = run(replace(scenario, links=replace(scenario.links, loss=0.0)), seed)
     return scenario.deadline_s * 1e3 if whole.time_to_stable_ms is None else whole.time_to_stable_ms
 
@@ -70,13 +70,13 @@ def make_shape(scenario: StabilityScenario, seed: int) -> Shape:
     if isinstance(tree, CompleteTree):
         return complete_tree(tree.branching, tree.height, tree.leaves_each)
     if isinstance(tree, RandomTree):
-        stream = random.Random(f"{seed}/tree")
-        return random_tree(tree.members, tree.branching, tree.height, stream)
+        rng = random.Random(f"{seed}/tree")
+        return random_tree(tree.members, tree.branching, tree.height, rng)
     return filled_tree(tree.members, tree.branching)
 
 
 def wrong_members(parties: Sequence[Party], expected: NDArray[np.int64]) -> int:
-    """How many agreed on anything else; those that share an array are compared once."""
+    """How many members agreed on anything else. A shared array is compared only once."""
     judged: dict[int, bool] = {}
     wrong = 0
     for party in parties:
@@ -89,8 +89,8 @@ def wrong_members(parties: Sequence[Party], expected: NDArray[np.int64]) -> int:
 
 def _received(senders: int, members: int, seed: int) -> list[NDArray[np.int64]]:
     """Up to which message of each sender members have everything."""
-    stream = np.random.default_rng([seed, 0x57AB])
-    return [stream.integers(1, 1000, senders) for _ in range(min(_POOL, members))]
+    rng = np.random.default_rng([seed, 0x57AB])
+    return [rng.integers(1, 1000, senders) for _ in range(min(_POOL, members))]
 
 
 class World(Arrivals):
@@ -109,18 +109,18 @@ class World(Arrivals):
         self._sizes: Final = scenario.sizes
         self._senders: Final = scenario.senders
         self._deadline_ns: Final = round(scenario.deadline_s * 1e9)
-        # Where nothing is lost nobody waits in vain, so nobody need look at the clock.
+        # Where nothing is lost nobody waits in vain, so timers are not needed.
         self._timed: Final = scenario.timeout_ms > 0 or scenario.protocol == "gossip"
         self._wake: Final[i64] = self.scheduler.add(_Wake(self))
         self._events: Final = [NO_EVENT] * shape.members
         self._due_ns: Final = [NEVER] * shape.members
         # Messages under way, by number, with who sent them; numbers are used again.
-        self._told: Final[list[Any]] = []
+        self._messages: Final[list[Any]] = []
         self._from: Final[list[int]] = []
         self._free: Final[list[int]] = []
 
     def run(self, progress: Callable[[float], None] | None) -> None:
-        """Until every member knows and nothing is under way, or until the deadline."""
+        """Run until every member knows and nothing is under way, or until the deadline."""
         members = len(self._parties)
         self.timing.took_part(0, 0)
         for member, party in enumerate(self._parties):
@@ -143,17 +143,19 @@ class World(Arrivals):
         member = self._members[node]
         now_ns = self.scheduler.now_ns
         self.timing.took_part(member, now_ns)
-        if self._parties[member].on_told(self._told[message], self._from[message], now_ns):
+        if self._parties[member].on_round_message(
+            self._messages[message], self._from[message], now_ns
+        ):
             self._knows(member)
         self._after(member)
 
     def forget(self, message: i64) -> None:
         """No copy of a message is left."""
-        self._told[message] = None
+        self._messages[message] = None
         self._free.append(message)
 
     def wake(self, member: int) -> None:
-        """The time has come that a member's tracker named."""
+        """The deadline of a member's tracker has come."""
         self._events[member] = NO_EVENT
         self._due_ns[member] = NEVER
         if self._parties[member].on_timer(self.scheduler.now_ns):
@@ -168,11 +170,11 @@ class World(Arrivals):
     def _after(self, member: int) -> None:
         """Send what a member wants to send, and see when it wants to be woken."""
         party = self._parties[member]
-        for to_member, told in party.take_out():
+        for to_member, message in party.take_out():
             to_node = EVERYBODY if to_member < 0 else self.nodes[to_member]
-            number = self._number(told, member)
-            size_bytes = size_of(told, self._sizes, self._senders, len(self._parties))
-            self.fabric.send(self.nodes[member], to_node, number, size_bytes, told.kind)
+            number = self._number(message, member)
+            size_bytes = size_of(message, self._sizes, self._senders, len(self._parties))
+            self.fabric.send(self.nodes[member], to_node, number, size_bytes, message.kind)
         if not self._timed:
             return
         due_ns = max(party.next_deadline_ns(), self.scheduler.now_ns)
@@ -182,15 +184,15 @@ class World(Arrivals):
             if due_ns < NEVER:
                 self._events[member] = self.scheduler.at(due_ns, self._wake, member)
 
-    def _number(self, told: Any, member: int) -> int:
+    def _number(self, message: Any, member: int) -> int:
         if self._free:
             number = self._free.pop()
-            self._told[number] = told
+            self._messages[number] = message
             self._from[number] = member
             return number
-        self._told.append(told)
+        self._messages.append(message)
         self._from.append(member)
-        return len(self._told) - 1
+        return len(self._messages) - 1
 
 
 @final

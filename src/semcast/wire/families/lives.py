@@ -3,7 +3,7 @@
     0x10 LIVES      view i64 · number u32 · then (member i64, life and gone i64)*
 
 The life is shifted left by one bit; the lowest bit says that the member is gone in it. The view is
-that of whoever tells, so that who hears it knows whether there is more to be told.
+the sender's own, so that a receiver sees whether the two of them know the same.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ _ROW_BYTES: Final = 16
 @final
 @dataclass(init=False)
 class Lives(ControlFrame):
-    """What somebody knows of some members."""
+    """What the sender of this frame knows of some members."""
 
-    # The view that it has, which need not be that of whoever hears this.
+    # The view of the sender, which need not be that of the receiver.
     view: i64
     number: i64
     # (sender id, life, whether it is gone)
@@ -54,7 +54,7 @@ class Lives(ControlFrame):
 
     @staticmethod
     def read(body: Body) -> "Lives":
-        """Any members: whether they are of the group, the reader of the frame knows."""
+        """Any members are accepted; the receiver checks whether they are in the group."""
         at = body.at
         rows = []
         for row in body.rows(at + VIEW_BYTES, _ROW_BYTES, "LIVES"):

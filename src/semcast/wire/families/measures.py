@@ -38,10 +38,10 @@ _TIME_BYTES: Final = 4
 @final
 @dataclass(init=False)
 class Echo(ControlFrame):
-    """Please send this back at once; or here it is."""
+    """A token that the receiver should send back at once; or the answer, with the same token."""
 
     answer: bool
-    # What only the asker understands: when it asked.
+    # When the asker asked, by its own clock.
     token: i64
 
     def __init__(self, answer: bool, token: i64) -> None:
@@ -102,7 +102,7 @@ class Times(ControlFrame):
 
     @staticmethod
     def read(body: Body) -> "Times":
-        """Any times: whether there are such members, the reader of the frame knows."""
+        """Any times are accepted; the receiver checks whether there are such members."""
         if body.size() < _TIMES_HEAD_BYTES:
             raise RemoteProtocolError(f"TIMES frame has {body.size()} bytes left for its head")
         rows = body.rows(body.at + _TIMES_HEAD_BYTES, _TIME_BYTES, "TIMES")
@@ -120,7 +120,7 @@ class Tree(ControlFrame):
 
     # The view whose positions are meant, by its digest.
     view: i64
-    # The larger number is the newer tree; `maker` is the position of who made it.
+    # A newer tree has a larger number; `maker` is the position of the member that made it.
     number: i64
     maker: i64
     # One byte for each member: the position of its parent, its own for the root.
@@ -153,7 +153,7 @@ class Tree(ControlFrame):
 
     @staticmethod
     def read(body: Body) -> "Tree":
-        """A tree and a ring, if they are ones."""
+        """A tree and a ring; anything else raises."""
         at = body.at
         size = body.size()
         members = (size - TREE_HEAD_BYTES) // 2

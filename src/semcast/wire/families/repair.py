@@ -67,7 +67,7 @@ class Fragment(ControlFrame):
 
     @staticmethod
     def read(body: Body) -> "Fragment":
-        """A piece of one byte at least."""
+        """A piece of at least one byte."""
         source = body.take_origin()
         at = body.at
         if body.size() <= FRAGMENT_HEAD_BYTES:
@@ -86,7 +86,7 @@ class Fragment(ControlFrame):
 @final
 @dataclass(init=False)
 class Nak(ControlFrame):
-    """Please send again every seq of `source` in these ranges, both ends included."""
+    """A request to send again every seq of `source` in these ranges, both ends included."""
 
     source: Source
     # The sender id of the one member that should answer; the others hear it and keep quiet.

@@ -25,10 +25,10 @@ ROUND: Final = 0x07
 # Flags of ROUND frames.
 OF_SAFETY: Final = 0x01
 LEFT_OUT: Final = 0x02
-# How many kinds of ROUND frames there are; see `protocol/stability/rounds/told.py`.
+# How many kinds of ROUND frames there are; see `protocol/stability/rounds/round_message.py`.
 ROUND_KINDS: Final = 4
-# What a ROUND frame says of sources that it does not name: nothing, that the voters have none of
-# it, that they have what is agreed, or that they abstain.
+# What a ROUND frame says of sources that it does not name: nothing, that the voters have nothing of
+# them, that they have what is agreed, or that they abstain.
 SAYS_NOTHING: Final = 0
 HAVE_NONE: Final = 1
 HAVE_AGREED: Final = 2
@@ -52,9 +52,9 @@ class Round(ControlFrame):
     unnamed: i64
     # Which sources it is about: the senders of one page.
     page: i64
-    # The sender id of the one member that it is for, or -1: everybody.
+    # The sender id of the one member that it is for, or -1 for everybody.
     target: i64
-    # Names the view, and the tree or ring that is meant.
+    # Names the view, and the tree or ring in use.
     epoch: i64
     round: i64
     # The position of the member that began the round.
@@ -125,7 +125,7 @@ class Round(ControlFrame):
 
     @staticmethod
     def read(body: Body) -> "Round":
-        """A message of a kind that there is."""
+        """A message of a known kind."""
         at = body.at
         if body.size() < _HEAD_BYTES:
             raise RemoteProtocolError(f"round has {body.size()} bytes left for its head")
@@ -138,7 +138,7 @@ class Round(ControlFrame):
             raise RemoteProtocolError(f"round with a message of kind {kind}, unnamed {unnamed}")
         target = body.number(at + 4)
         if target < -1 or target > ID_MAX:
-            raise RemoteProtocolError(f"round told to member {target}")
+            raise RemoteProtocolError(f"round for member {target}")
         rows = [
             (body.source(row), int(body.count(row + 16)), int(body.count(row + 24)))
             for row in body.rows(rows_at, _ROW_BYTES, "ROUND")

@@ -74,7 +74,7 @@ class Vector(ControlFrame):
     # have had none in the round before.
     left_out: bool
     former_left_out: bool
-    # Whether whoever tells has no room to send until it gets votes.
+    # Whether the sender of this vector has no room to send until it gets votes.
     waits: bool
 
     def __init__(
@@ -105,7 +105,7 @@ class Vector(ControlFrame):
         return SAFETY if self.safety else STABILITY
 
     def flags(self) -> i64:
-        assert not (self.waits and self.safety), "whoever waits, waits for stability"
+        assert not (self.waits and self.safety), "only stability is waited for"
         return (
             (WAITS if self.waits else 0)
             | (LEFT_OUT if self.left_out else 0)

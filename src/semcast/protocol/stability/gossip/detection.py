@@ -1,20 +1,20 @@
-"""Detection by gossip (SRM §5.3): votes of all members, told to a few at a time.
+"""Detection by gossip (SRM §5.3): each member sends the votes that it knows to a few others.
 
 What this member has and the vectors of others go in; what is stable and safe, and vectors, come
-out. When to tell is for `telling` to say, how votes are counted for `tracker`.
+out. `pace` decides when the next vectors go out, and `tracker` counts votes.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, RandomStream, Source
+from semcast.ids import EVERYBODY, Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
 from semcast.protocol.stability.followed import Followed
-from semcast.protocol.stability.gossip.telling import Telling
+from semcast.protocol.stability.gossip.pace import GossipPace
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.wire.families.votes import SAFETY, STABILITY, Vector
 from semcast.wire.frames import ControlFrame
@@ -29,7 +29,7 @@ class GossipDetection(Detection):
         config: MemberConfig,
         me: Source,
         view: View,
-        random: RandomStream,
+        random: Randomness,
         guarded: bool,
         joining: bool,
     ) -> None:
@@ -41,16 +41,16 @@ class GossipDetection(Detection):
         self._followed: Final = Followed(view, config.group_reliable)
         self._stability: Final = GossipTracker(self._followed, me, False, 0, joining)
         self._safety: Final = GossipTracker(self._followed, me, True, config.f + 1)
-        self._telling: Final = Telling(config)
+        self._pace: Final = GossipPace(config)
         # Everybody else who is not gone, in order.
         self._others = view.others(me)
         self._agreed = Agreed()
         self._resting = False
         self._leaving = False
         self._waits = False
-        # INV-EXCUSED: silent members, as bits, that are not waited for by one that leaves.
+        # INV-EXCUSED: the silent members, as bits, that this member does not wait for if it leaves.
         self._excused = 0
-        # Whether a period is over, so that others are to be told.
+        # Whether vectors are due; `pack` sends them.
         self._due = False
 
     def kinds(self) -> tuple[int, ...]:
@@ -62,13 +62,13 @@ class GossipDetection(Detection):
         same = view.digest == self._followed.view.digest
         self._followed.install(view)
         if same:
-            return  # but for its number
+            return  # only its number is another
         self._stability.install(view)
         self._safety.install(view)
         self._excused = 0
         self._others = view.others(self._me)
         self._take(self._stability.on_period(), self._safety.on_period())
-        self._telling.somebody_is_behind(now_ns)
+        self._pace.somebody_is_behind(now_ns)
 
     # -- what this member has ----------------------------------------------------------------------
 
@@ -76,28 +76,28 @@ class GossipDetection(Detection):
         more = self._stability.has(source, seq)
         if self._guarded and not self._leaving:
             self._safety.has(source, seq)
-        self._telling.news(more, now_ns)
+        self._pace.news(more, now_ns)
 
     def knows(self, source: Source, seq: i64) -> None:
         self._stability.knows(source, seq)
 
     def count_bytes(self, size_bytes: i64) -> None:
-        if self._telling.untold_max > 0:
-            self._telling.untold_bytes += size_bytes
+        if self._pace.new_messages_max > 0:
+            self._pace.new_bytes += size_bytes
 
     def no_room(self, now_ns: i64) -> None:
         self._waits = True
         if self._is_small():
-            self._telling.somebody_tells(now_ns)
+            self._pace.somebody_gossips(now_ns)
         if self._on_demand():
-            self._telling.no_room(now_ns)
+            self._pace.no_room(now_ns)
 
     def room(self) -> None:
         self._waits = False
-        self._telling.room()
+        self._pace.room()
 
-    def tell_soon(self, now_ns: i64) -> None:
-        self._telling.somebody_is_behind(now_ns)
+    def vote_soon(self, now_ns: i64) -> None:
+        self._pace.somebody_is_behind(now_ns)
 
     def rest_safety(self, resting: bool) -> None:
         self._resting = resting
@@ -134,7 +134,7 @@ class GossipDetection(Detection):
         return self._stability.joining
 
     def _take(self, stable: list[Source], safe: list[Source]) -> None:
-        """Note what has come of what was told."""
+        """Collect what the trackers have found out."""
         joined = self._stability.take_joined()
         if joined:
             for source in joined:
@@ -152,37 +152,37 @@ class GossipDetection(Detection):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         assert isinstance(frame, Vector)
         tracker = self._safety if frame.safety else self._stability
         for row in frame.rows:
             if row.agreed < tracker.agreed(row.source):
-                self._telling.somebody_is_behind(now_ns)
-            # Whoever tells has voted in the round, so it has no less than the lowest.
-            heard = Heard(row.source, int(row.newest), int(teller.sender), int(row.lowest))
+                self._pace.somebody_is_behind(now_ns)
+            # Whoever sent the vector has voted in the round, so it has no less than the lowest.
+            heard = Heard(row.source, int(row.newest), int(source.sender), int(row.lowest))
             self._agreed.heard.append(heard)
         waits_for_us = frame.waits and self._stability.lacks_vote(frame)
         grown = tracker.on_vector(frame)
         self._take([] if frame.safety else grown, grown if frame.safety else [])
         if waits_for_us and self._on_demand():
-            self._telling.somebody_waits(now_ns)
+            self._pace.somebody_waits(now_ns)
         if not frame.safety and self._is_small():
-            self._telling.somebody_tells(now_ns)
+            self._pace.somebody_gossips(now_ns)
 
     def on_timer(self, now_ns: i64) -> None:
-        if now_ns >= self._telling.due_ns():
-            self._telling.begin()
+        if now_ns >= self._pace.due_ns():
+            self._pace.begin()
             if self._excused != 0:
                 self._stability.renew(self._excused)
             self._take(self._stability.on_period(), self._safety.on_period())
-            self._telling.done(self._stability.all_agreed(), now_ns)
+            self._pace.done(self._stability.all_agreed(), now_ns)
             self._due = True
 
     def next_deadline_ns(self) -> i64:
-        return self._telling.due_ns()
+        return self._pace.due_ns()
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
-        """Tell a few others who has what; less and less often when there is nothing to tell."""
+        """Send vectors to a few others, if they are due."""
         if not self._due:
             return
         self._due = False
@@ -198,14 +198,14 @@ class GossipDetection(Detection):
     def figures(self) -> dict[str, int]:
         return {"sources_followed": len(self._stability.sources())}
 
-    # -- whom to tell ------------------------------------------------------------------------------
+    # -- to whom vectors go ------------------------------------------------------------------------
 
     def _is_small(self) -> bool:
-        """Whether the group is small enough for everybody to be told at once."""
+        """Whether the group is so small that vectors go to everybody."""
         return len(self._others) <= self._config.gossip_fanout
 
     def _on_demand(self) -> bool:
-        """Whether others are told when that helps, not only when a period is over."""
+        """Whether vectors go out when that helps, not only when a period is over."""
         return self._config.gossip_messages > 0 and self._is_small()
 
     def _peers(self) -> list[int]:

@@ -1,6 +1,6 @@
-"""What one member knows of a page's rounds: a row a source, and which lives have ended.
+"""What one member knows of a page's rounds: a row for each source, and which lives have ended.
 
-Knows nothing of who votes, and of what comes of a round.
+Knows nothing of who votes, nor of what a round comes to.
 """
 
 from typing import Final, final
@@ -9,8 +9,9 @@ from mypy_extensions import i64
 
 from semcast.ids import Source
 
-# Who votes in the round after the next has heard of what came of this one.
-TOLD_ROUNDS: Final = 2
+# For so many rounds vectors say which lives have ended. Whoever votes in the round after the next
+# has heard what this one came to.
+END_SAID_ROUNDS: Final = 2
 
 
 @final
@@ -41,20 +42,20 @@ class Page:
         self.round: i64 = 1
         self.voters = 0
         self.rows: Final[dict[Source, Row]] = {}
-        # By sender, up to which round others are told which of its lives have ended.
+        # By sender, up to which round vectors say which of its lives have ended.
         self.ended: Final[dict[int, int]] = {}
-        # Whether somebody spoke in this round, or may have, of a life that has ended: it may have
-        # left out a later one (INV-IN-ORDER), so that nothing ends or is joined in this round.
+        # Whether a member spoke in this round, or may have, of a life that has ended. It may then
+        # have left out a later one (INV-IN-ORDER), so nothing ends or is joined in this round.
         self.left_out = False
         # The same of the round before, for those who learn from others that it is over.
         self.former_left_out = False
 
     def leaves_out(self, sender: int) -> None:
-        """Somebody speaks, or may speak, of a life of this sender that has ended, and is told."""
+        """Another member may speak of a life of this sender that has ended: say that it has."""
         self.left_out = True
-        self.ended[sender] = int(self.round) + TOLD_ROUNDS
+        self.ended[sender] = int(self.round) + END_SAID_ROUNDS
 
     def forget_ended(self) -> None:
-        """Others know by now of what ended long ago."""
+        """Stop saying what ended so long ago that others know it by now."""
         for sender in [one for one, until in self.ended.items() if self.round > until]:
             del self.ended[sender]

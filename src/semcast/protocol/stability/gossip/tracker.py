@@ -2,8 +2,8 @@
 
 Each round collects, per source, the lowest seq that its voters have, and who has voted. When
 enough have voted, that lowest is *agreed*, and the next round begins with the member's own vote.
-Vectors of an older round only tell what is agreed; those of a newer one are joined. All of this is
-within one view, whose rounds count from 1: vectors of other views do not come here.
+Vectors of an older round only say what is agreed; on one of a newer round a member joins it.
+All of this is within one view, whose rounds count from 1: vectors of other views do not come here.
 
 With the votes of all members this is stability detection. With f+1 it is safety detection: a round
 ends as soon as any f+1 members met in it, so that one slow member does not hold it up.
@@ -11,12 +11,12 @@ ends as soon as any f+1 members met in it, so that one slow member does not hold
 Sources are dealt into pages of a few senders each, every page with rounds of its own, so that a
 vector always fits a datagram and is never merged by halves.
 
-Somebody who came back without memory votes for nothing at first, of each source that it hears of.
-So nothing more is agreed on before it has a vote; and when such a round is over, all others have
-told in it what was agreed before. The most of that is where it begins (INV-JOIN).
+A member that came back without memory votes 0 at first for each source that it hears of. So nothing
+more is agreed before it has a vote; and when such a round is over, all others have said in it what
+was agreed before. It begins at the highest of these (INV-JOIN).
 
 A source whose life is over has ended when all have what anybody has of it. Nobody can come to have
-more: members of this view take nothing from a life that is over but from each other.
+more, because messages of a life that is over come only from other members of this view.
 """
 
 from typing import Final, final
@@ -31,7 +31,7 @@ from semcast.protocol.stability.followed import (
     ENDED,
     Followed,
 )
-from semcast.protocol.stability.gossip.page import TOLD_ROUNDS, Page, Row
+from semcast.protocol.stability.gossip.page import END_SAID_ROUNDS, Page, Row
 from semcast.wire.families.votes import Progress, Vector
 
 
@@ -42,8 +42,8 @@ class GossipTracker:
     def __init__(
         self, followed: Followed, me: Source, safety: bool, votes: int, joining: bool = False
     ) -> None:
-        """`votes` are needed, or 0 for those of all members. `joining`: this member came back
-        without memory, and waits at first.
+        """`votes`: how many are needed, or 0 for those of all members. `joining`: this member came
+        back without memory, and waits at first.
         """
         self._followed: Final = followed
         self._me: Final = me
@@ -53,7 +53,7 @@ class GossipTracker:
         self._pages: Final[dict[int, Page]] = {}
         self._bit = 0
         self._alive = 0
-        # What has come of it; see `take_*`.
+        # What was found out since the last `take_*`.
         self._joined: list[Source] = []
         self._ended: list[Source] = []
         self._missed: list[Source] = []
@@ -71,10 +71,10 @@ class GossipTracker:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page_of_sender(sender).ended[sender] = 1 + TOLD_ROUNDS
+                self._page_of_sender(sender).ended[sender] = 1 + END_SAID_ROUNDS
         if self._joining:
-            # Meet all who are there, also if they never sent anything: so this member has a vote
-            # on them when they do.
+            # Follow all who are there, even those that never sent anything, so that this member
+            # has a vote on their messages when they do.
             for sender in view.present:
                 self._row(Source(sender, view.life(sender)))
         for page in self._pages.values():
@@ -85,9 +85,9 @@ class GossipTracker:
             self._ended.append(source)
             return
         if view.is_over(source):
-            # What counts from now on is what anybody has, not what its sender once spoke of.
+            # Its sender is gone, so only messages that some member has can still come.
             row.newest = row.own
-        # What was said in another view of who speaks of it does not count.
+        # Who spoke of it in another view does not count in this one.
         row.abstained = 0
         row.heard = False
         self._page(self._followed.page(source)).rows[source] = row
@@ -137,11 +137,11 @@ class GossipTracker:
         """All sources that are followed."""
         return [source for page in self._pages.values() for source in page.rows]
 
-    # -- what others tell --------------------------------------------------------------------------
+    # -- what others send --------------------------------------------------------------------------
 
     def on_vector(self, vector: Vector) -> list[Source]:
-        """Somebody's votes, and those that it has merged. Says of which sources more is agreed."""
-        number = self._page_told(vector)
+        """Take the votes that another member has merged. Returns the sources that got further."""
+        number = self._page_number_of(vector)
         if number < 0:
             return []
         page = self._page(number)
@@ -149,7 +149,7 @@ class GossipTracker:
         if vector.round < page.round:
             return grown
         if vector.round > page.round:
-            # Round follows round only when everybody has voted, or abstained as I may have.
+            # A round follows another only when everybody has voted in that, or has abstained.
             if vector.round == page.round + 1 and not vector.former_left_out:
                 self._join(page, [row.source for row in vector.rows])
             page.round = vector.round
@@ -161,24 +161,24 @@ class GossipTracker:
         for row in vector.rows:
             if self._followed.has_ended(row.source) and not self._safety:
                 page.leaves_out(int(row.source.sender))
-        told = {row.source: row.lowest for row in vector.rows}
+        lowest = {row.source: row.lowest for row in vector.rows}
         for source, known in page.rows.items():
             # A voter that does not mention a source has nothing of it.
-            known.lowest = min(known.lowest, told.get(source, 0))
+            known.lowest = min(known.lowest, lowest.get(source, 0))
         self._finish(page, grown)
         return grown
 
     def lacks_vote(self, vector: Vector) -> bool:
-        """Whether whoever told this vector has not heard this member's vote in that round, or what
-        came of the round.
+        """Whether the sender of this vector lacks this member's vote in that round, or the result
+        of the round.
         """
-        number = self._page_told(vector)
+        number = self._page_number_of(vector)
         if number < 0:
             return False
         return vector.round != self._page(number).round or not vector.voters & self._bit
 
     def on_period(self) -> list[Source]:
-        """A member that is alone has all votes without ever hearing a vector. Says as the above."""
+        """End rounds without a vector: a member that is alone has all votes. Returns as above."""
         grown: list[Source] = []
         for number in sorted(self._pages):
             self._finish(self._pages[number], grown)
@@ -206,7 +206,7 @@ class GossipTracker:
         missed, self._missed = self._missed, []
         return missed
 
-    # -- what to tell ------------------------------------------------------------------------------
+    # -- what to send ------------------------------------------------------------------------------
 
     def vectors(self) -> list[Vector]:
         """The votes of this member, with those that it has merged."""
@@ -214,7 +214,7 @@ class GossipTracker:
         for number in sorted(self._pages):
             page = self._pages[number]
             if page.voters == self._bit:
-                # Nobody else has a part in this round here, so the vote may say what it would now.
+                # No other vote is merged here yet, so this member may still raise its own.
                 self._begin(page)
             page.forget_ended()
             if page.rows or page.ended:
@@ -239,7 +239,7 @@ class GossipTracker:
         )
 
     def all_agreed(self) -> bool:
-        """Whether there is nothing to tell that others may not know."""
+        """Whether vectors would say nothing that others may not know."""
         for page in self._pages.values():
             for source, row in page.rows.items():
                 if row.agreed < row.newest or not row.joined:
@@ -286,21 +286,21 @@ class GossipTracker:
         for source in [] if self._safety else vector.ended:
             if followed.page(source) == number and not followed.has_ended(source):
                 self._end(page, source)
-        for told in vector.rows:
-            source = told.source
+        for said in vector.rows:
+            source = said.source
             if followed.page(source) != number:
                 continue
             if followed.has_ended(source):
                 if not self._safety:
-                    page.ended[int(source.sender)] = int(page.round) + TOLD_ROUNDS
+                    page.ended[int(source.sender)] = int(page.round) + END_SAID_ROUNDS
                 continue
             row = self._row(source)
             if row is None:
                 continue
             row.heard = True
-            row.newest = max(row.newest, told.newest)
-            if told.agreed > row.agreed:
-                row.agreed = told.agreed
+            row.newest = max(row.newest, said.newest)
+            if said.agreed > row.agreed:
+                row.agreed = said.agreed
                 grown.append(source)
         return grown
 
@@ -328,7 +328,8 @@ class GossipTracker:
                     grown.append(source)
             if row.lowest >= row.newest and not self._safety:
                 over.append(source)
-        # Of each sender one at most: who spoke of that may have had no room for the next.
+        # At most one life of each sender may end: whoever spoke of that one may have had no room to
+        # speak of the next.
         known = list(page.rows)
         left_out = page.left_out
         if not left_out:
@@ -341,9 +342,9 @@ class GossipTracker:
         page.former_left_out = left_out
         self._begin(page)
 
-    def _join(self, page: Page, told: list[Source]) -> None:
-        """INV-JOIN: a round is over; begin with sources for which this member voted for nothing in
-        it, if nobody can have left them out. Whoever ended it speaks of these.
+    def _join(self, page: Page, named: list[Source]) -> None:
+        """INV-JOIN: a round is over. Begin with the sources for which this member voted 0 in it, if
+        nobody can have left them out. `named`: those that the member that ended it spoke of.
         """
         if not self._joining:
             return
@@ -353,9 +354,9 @@ class GossipTracker:
                 row.abstained += 1
                 ended = int(source.sender) in page.ended
                 enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
-                # What is over and nobody else speaks of has ended, as they will say.
+                # A life that is over and that nobody else speaks of has ended; others will say so.
                 lives = row.heard or not self._followed.view.is_over(source)
-                if row.abstained >= enough and lives and source in first and source in told:
+                if row.abstained >= enough and lives and source in first and source in named:
                     row.joined = True
                     row.own = max(row.own, row.agreed)
                     self._joined.append(source)
@@ -371,7 +372,7 @@ class GossipTracker:
 
     # -- small parts -------------------------------------------------------------------------------
 
-    def _page_told(self, vector: Vector) -> int:
+    def _page_number_of(self, vector: Vector) -> int:
         """Which page a vector speaks of, or -1."""
         if vector.rows:
             return self._followed.page(vector.rows[0].source)

@@ -1,8 +1,8 @@
 """CoordP: everybody answers the coordinator directly (STAB §3.1).
 
 Three rounds of messages: START by multicast, an ACK from each of the others, INFO by multicast. The
-coordinator processes n + 3 messages (its own multicasts come back to it), everybody else 3. Soon
-over in a small group; in a large one the answers pile up before the coordinator.
+coordinator processes n + 3 messages (its own multicasts come back to it), everybody else 3. A round
+is quick in a small group; in a large one the answers pile up before the coordinator.
 """
 
 from typing import final

@@ -1,7 +1,7 @@
 """Detection by rounds: one of STAB's five protocols, for stability and for safety of one member.
 
 What this member has, frames of others and the time go in; what is stable and safe, and frames, come
-out. Where trees are measured, whoever has another one in mind is told of the newest.
+out. Where trees are measured, a member that uses an older tree is sent the newest.
 """
 
 from typing import Final, final
@@ -58,7 +58,7 @@ class RoundDetection(Detection):
         same = view.digest == self._followed.view.digest
         self._followed.install(view)
         if same:
-            return  # but for its number
+            return  # only its number is another
         self._roll.install(view)
         if self._measuring is not None:
             self._measuring.install(view)
@@ -77,16 +77,16 @@ class RoundDetection(Detection):
         self._stability.knows(source, seq)
 
     def count_bytes(self, size_bytes: i64) -> None:
-        """Rounds begin by messages, not by bytes."""
+        """Does nothing: rounds begin after messages, not after bytes."""
 
     def no_room(self, now_ns: i64) -> None:
         self._stability.urge(now_ns)
         self._take()
 
     def room(self) -> None:
-        """Whatever was asked for is under way."""
+        """Does nothing: the round that was asked for is under way."""
 
-    def tell_soon(self, now_ns: i64) -> None:
+    def vote_soon(self, now_ns: i64) -> None:
         self._stability.want(now_ns)
         self._take()
 
@@ -97,7 +97,7 @@ class RoundDetection(Detection):
         self._leaving = True
 
     def excuse(self, silent: list[int]) -> None:
-        """A round does without nobody."""
+        """Does nothing: a round needs the vote of everybody who is alive."""
 
     # -- what is agreed ----------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class RoundDetection(Detection):
         return self._stability.joining
 
     def _take(self) -> None:
-        """Note what has come of what was told."""
+        """Collect what the pages have found out."""
         found, safe = self._stability.take(), self._safety.take()
         for source in found.joined:
             self._safety.has(source, self._stability.agreed(source))
@@ -145,8 +145,8 @@ class RoundDetection(Detection):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def on_frame(self, frame: ControlFrame, teller: Source, now_ns: i64) -> None:
-        position = self._followed.view.position(teller.sender)
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
+        position = self._followed.view.position(source.sender)
         if not isinstance(frame, Round):
             if self._measuring is not None and self._measuring.on_frame(frame, position, now_ns):
                 self._epoch_changed(now_ns)
@@ -155,7 +155,7 @@ class RoundDetection(Detection):
             return
         pages = self._safety if frame.safety else self._stability
         strange = pages.on_round(frame, position, now_ns)
-        if strange and self._measuring is not None and self._measuring.tell(position, now_ns):
+        if strange and self._measuring is not None and self._measuring.send_tree(position, now_ns):
             pages.greet(int(frame.page), position)
         self._take()
 
@@ -177,9 +177,9 @@ class RoundDetection(Detection):
         """Send what rounds have to say, or let it wait for a ride."""
         for to, frame in self._rides.overdue(now_ns):
             outbox.frame(to, frame)
-        for to, told in self._out:
-            if not self._rides.wait(to, told, now_ns):
-                outbox.frame(to, told)
+        for to, frame in self._out:
+            if not self._rides.wait(to, frame, now_ns):
+                outbox.frame(to, frame)
         self._out.clear()
         if self._measuring is not None:
             for to, measured in self._measuring.take_out():

@@ -1,17 +1,17 @@
 """Measuring: echoes and others' round-trip times in; now and then a better tree and ring out.
 
 Every member asks one other after the other for an echo, a few a second at first and one a second
-later on, and tells what it measured to the first member alive, the *maker*. When the maker knows
+later on, and sends what it measured to the first member alive, the *maker*. When the maker knows
 nearly all times, and whenever they have changed much, it makes a tree and a ring of them; if a
 round would take markedly less time it announces them, with a number.
 
-Why votes still meet only where all have the same tree in mind: tree, ring, number and maker
+Why only votes of members that use the same tree are merged: tree, ring, number and maker
 together have a name, and the name is part of the epoch (`roll.py`). Going over to another tree ends
 the rounds under way like any change of the epoch. A member never goes back: of two trees the one
 with the larger number counts, then that of the larger maker, then that of the larger name, so a
-maker that came back without memory and gives a number once more does no harm. A tree is an
-improvement and never needed: who misses one is told when its votes are met, whoever knows it may
-tell, and a maker that is gone is followed by the next.
+maker that came back without memory and uses a number again does no harm. A better tree is never
+needed: a member that misses one is sent it when its votes arrive, by whoever knows the tree, and
+when a maker is gone the next member alive takes its place.
 """
 
 from typing import Final, final
@@ -38,25 +38,26 @@ _MS: Final = 1_000_000
 SEEKING_NS: Final = 200 * _MS
 CALM_NS: Final = 1000 * _MS
 _SEEKING_PASSES: Final = 4
-# What was measured is told after so many echoes, for so many members at a time: the smallest
-# datagram has room for them.
+# A member reports what it measured after so many echoes, for so many members at a time that the
+# smallest datagram has room for them.
 _ECHOES_PER_REPORT: Final = 4
 _TIMES_MAX: Final = 64
-# A maker thinks of another tree no sooner than this after the last time, if of so many pairs at
-# least one of the two has measured and some time has changed by so much.
+# A maker considers another tree no sooner than this after the last time; only if for this share of
+# the pairs one of the two has measured; and only if some time has changed by this factor.
 CONSIDER_NS: Final = 2000 * _MS
 _KNOWN_SHARE: Final = 0.9
 _CHANGE: Final = 1.25
-# Another tree is worth the change if a round takes this share of the time, and this much less.
+# Another tree is worth the change if a round takes at most this share of the time, and at least
+# this much less.
 _BETTER: Final = 0.75
 _GAIN_US: Final = 50.0
-# One member is told of a tree no more often than this.
-_TELL_NS: Final = 50 * _MS
+# A member is sent the tree no more often than this.
+_TREE_AGAIN_NS: Final = 50 * _MS
 
 
 @final
 class Stopwatch:
-    """Round-trip times of one member: echoes in, what they took out."""
+    """Round-trip times of one member: echoes go in, times come out."""
 
     def __init__(self, members: int, me: int) -> None:
         # By index, in microseconds; 0: not known.
@@ -67,8 +68,8 @@ class Stopwatch:
         self.passes = 0
 
     def next_peer(self) -> int:
-        """Whom to ask for an echo: the one after me, then the next, so that nobody is asked by
-        many at once.
+        """Whom to ask for an echo. Everybody begins with the next member after itself, so that
+        nobody is asked by many at once.
         """
         self._step += 1
         if self._step >= len(self.times_us):
@@ -77,13 +78,13 @@ class Stopwatch:
         return (self._me + self._step) % len(self.times_us)
 
     def asked(self, peer: int, now_ns: i64) -> int:
-        """An echo leaves; says with which token. The one before it is no longer waited for."""
+        """A request leaves. Returns its token; an answer to an earlier one no longer counts."""
         self._asked[peer] = int(now_ns)
         return int(now_ns)
 
     def answered(self, peer: int, token: i64, now_ns: i64) -> None:
-        """One has come back. The shortest counts, since all that can happen is a delay; but it is
-        forgotten slowly, since ways change.
+        """An answer has come. The shortest time counts, since anything on the way only adds delay;
+        but it is forgotten slowly, since routes change.
         """
         if self._asked.get(peer) != token or now_ns < token:
             return
@@ -109,19 +110,19 @@ class Measuring:
         self._me: Final = view.position(me)
         self._roll: Final = roll
         self._watch: Final = Stopwatch(len(view.members), self._me)
-        # INV-TREE: the newest tree that this member knows; the roll has gone over to it. None as
-        # long as it is that of the beginning. `_rank` orders trees.
+        # INV-TREE: the newest tree that this member knows, which the roll uses. None stands for the
+        # first one. `_rank` orders trees.
         self._tree: Tree | None = None
         self._rank = (0, 0, 0)
-        # Of a maker: who measured what, and that when it last thought of a tree.
+        # At a maker: who measured what, and a copy from when it last considered a tree.
         self._table: Table | None = None
         self._considered: Table | None = None
         self._consider_ns: i64 = 0
         self._next_ns: i64 = 0 if len(view.members) > 1 else SEQ_MAX
         self._echoes = 0
-        self._told_from = 0
-        # When each was last told of the tree, so that nobody is told all the time.
-        self._told_ns: Final[dict[int, int]] = {}
+        self._report_from = 0
+        # When each member was last sent the tree.
+        self._tree_sent_ns: Final[dict[int, int]] = {}
 
     def install(self, view: View) -> None:
         """Another view counts; positions are the same in all that come here."""
@@ -138,7 +139,7 @@ class Measuring:
 
     @property
     def number(self) -> int:
-        """Of the tree that is used; 0 for that of the beginning."""
+        """The number of the tree in use; 0 for the first one."""
         return self._rank[0]
 
     def next_deadline_ns(self) -> int:
@@ -146,7 +147,7 @@ class Measuring:
         return self._next_ns
 
     def on_timer(self, now_ns: i64) -> bool:
-        """Ask for an echo; tell, or make a tree. Says whether there is another tree now."""
+        """Ask for an echo; report, or make a tree. Returns whether another tree is used now."""
         if now_ns < self._next_ns:
             return False
         seeking = self._watch.passes < _SEEKING_PASSES
@@ -162,7 +163,7 @@ class Measuring:
         return maker == self._me and self._consider(now_ns)
 
     def on_frame(self, frame: ControlFrame, sender: int, now_ns: i64) -> bool:
-        """A frame of a member arrived. Says as `on_timer`."""
+        """A frame of a member arrived. Returns as `on_timer` does."""
         if isinstance(frame, Echo):
             if frame.answer:
                 self._watch.answered(sender, frame.token, now_ns)
@@ -176,12 +177,14 @@ class Measuring:
         assert isinstance(frame, Tree)
         return self._on_tree(frame, sender, now_ns)
 
-    def tell(self, sender: int, now_ns: i64) -> bool:
-        """Somebody may not know the tree. Whether it is rather to be asked for its own."""
-        last_ns = self._told_ns.get(sender)
-        if last_ns is not None and now_ns - last_ns < _TELL_NS:
+    def send_tree(self, sender: int, now_ns: i64) -> bool:
+        """Send the tree to a member that may not know it. Returns whether this member has none, so
+        that it should rather ask for the other's.
+        """
+        last_ns = self._tree_sent_ns.get(sender)
+        if last_ns is not None and now_ns - last_ns < _TREE_AGAIN_NS:
             return False
-        self._told_ns[sender] = int(now_ns)
+        self._tree_sent_ns[sender] = int(now_ns)
         if self._tree is None:
             return True
         self._out.append((self._members[sender], self._tree))
@@ -194,7 +197,7 @@ class Measuring:
             return False
         rank = _rank_of(tree)
         if rank < self._rank:
-            self.tell(sender, now_ns)
+            self.send_tree(sender, now_ns)
         if rank <= self._rank:
             return False
         self._go_over_to(tree)
@@ -211,17 +214,17 @@ class Measuring:
     # -- making them -------------------------------------------------------------------------------
 
     def _report(self, maker: int) -> None:
-        """Tell the maker a part of what was measured; the next time, the next part."""
-        first = self._told_from
+        """Send the maker a part of what was measured; the next time, the next part."""
+        first = self._report_from
         times_us = self._watch.times_us[first : first + _TIMES_MAX]
         self._out.append((self._members[maker], Times(self._view.digest, first, times_us)))
-        self._told_from = first + _TIMES_MAX if first + _TIMES_MAX < len(self._members) else 0
+        self._report_from = first + _TIMES_MAX if first + _TIMES_MAX < len(self._members) else 0
 
-    def _note_times(self, times: Times, teller: int) -> None:
+    def _note_times(self, times: Times, sender: int) -> None:
         table = self._whole_table()
         for at, time_us in enumerate(times.times_us, int(times.first)):
             if at < len(self._members):
-                table[teller, at] = time_us
+                table[sender, at] = time_us
 
     def _whole_table(self) -> Table:
         if self._table is None:
@@ -229,14 +232,14 @@ class Measuring:
         return self._table
 
     def _consider(self, now_ns: i64) -> bool:
-        """Whether there is a better tree, which is then announced."""
+        """As the maker, look for a better tree, and announce it if there is one."""
         if now_ns < self._consider_ns:
             return False
         self._consider_ns = now_ns + CONSIDER_NS
         table = self._whole_table()
         table[self._me] = self._watch.times_us
         alive = self._roll.alive_mask()
-        # Times of those who are gone are old; they come last and do no harm there.
+        # Times of members that are gone are out of date. Without them, these come last in the tree.
         table[~alive, :] = table[:, ~alive] = 0.0
         if not _nearly_known(table[np.ix_(alive, alive)]) or not self._has_changed(table):
             return False
@@ -256,7 +259,7 @@ class Measuring:
         return True
 
     def _has_changed(self, table: Table) -> bool:
-        """Whether any time is another than when a tree was last thought of."""
+        """Whether any time has changed since a tree was last considered."""
         if self._considered is None:
             return True
         low, high = np.minimum(table, self._considered), np.maximum(table, self._considered)
@@ -264,7 +267,7 @@ class Measuring:
 
 
 def round_us(protocol: str, shape: Shape, times_us: Table) -> float:
-    """How long votes take to the root of this tree, or around this ring, if nobody dawdles."""
+    """How long votes take to the root of this tree, or around this ring, if nobody is slow."""
     if protocol == "train":
         ring = shape.ring
         return float(times_us[ring, np.roll(ring, -1)].sum()) / 2
@@ -294,7 +297,7 @@ def _rank_of(tree: Tree) -> tuple[int, int, int]:
 
 
 def _nearly_known(table: Table) -> bool:
-    """Whether of nearly all pairs one has measured, and of everybody somebody has."""
+    """Whether for nearly all pairs one of the two has measured, and every member is in one."""
     known = (table > 0) | (table.T > 0)
     np.fill_diagonal(known, True)
     pairs = known.sum(axis=1) - 1

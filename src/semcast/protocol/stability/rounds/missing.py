@@ -1,7 +1,7 @@
-"""Who is still waited for in a round: members go in, and leave one by one.
+"""The members whose votes a round still waits for: they go in, and leave one by one.
 
-Mostly that is a handful. But the root of CoordP and everybody in FullDist wait for all others, who
-take a byte each here.
+Mostly these are a handful. But the root of CoordP and everybody in FullDist wait for all others,
+who take a byte each here.
 """
 
 from typing import Final, final
@@ -23,7 +23,7 @@ class Missing:
                 self._many[member] = 1
 
     def remove(self, member: int) -> bool:
-        """It is here. Whether it was missing."""
+        """The vote of a member is here. Returns whether it was missing."""
         if self._many:
             if member >= len(self._many) or self._many[member] == 0:
                 return False

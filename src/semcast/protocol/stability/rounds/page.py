@@ -6,12 +6,12 @@ agree on columns. Of each sender only the first two lives that have not ended ha
 (`followed.py`); a column is given to another source only between rounds, since arrays that are
 under way speak of columns.
 
-A voter that does not mention a source has nothing of it. To send less (`delta`), a vote leaves out
-what is not more than agreed: whoever reads it takes what is agreed by its own reckoning, which
-everybody has. That is not so for f+1 votes, nor for somebody who came back without memory; so it is
-done only for stability, and only in groups in which nobody ever did. And a root that does not know
-yet what others do would never learn it from votes that leave it out; so it is done only for a root
-that has said so much itself (INV-SAID).
+A voter that does not mention a source has nothing of it. To send less (`delta`), a vote may leave
+out sources of which it has no more than is agreed. Whoever reads it takes what is agreed as far as
+it knows itself, which everybody has. That would be wrong for f+1 votes, and for a member that came
+back without memory; so it is done only for stability, and only in groups in which nobody ever came
+back. A root that knows of less would never learn from such votes what is agreed; so they go only to
+a root that has said so much itself (INV-SAID).
 """
 
 from typing import Final, final
@@ -28,29 +28,30 @@ from semcast.protocol.stability.followed import (
     WIDTH,
     Followed,
 )
-from semcast.protocol.stability.rounds.told import ACK, Numbers, Told
+from semcast.protocol.stability.rounds.round_message import ACK, Numbers, RoundMessage
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import ABSTAIN, HAVE_AGREED, HAVE_NONE, SAYS_NOTHING, Round
 
-# For so many results others are told which sources have ended.
-TOLD_RESULTS: Final = 2
+# With so many results, messages of a round say which sources have ended.
+END_SAID_RESULTS: Final = 2
 NO_COLUMN: Final = -1
-# The column of all sources that have none: nobody has anything of them, or has a say.
+# The column for all sources that have no column of their own: nobody has anything of these, or a
+# member that came back abstains on them.
 REST: Final = WIDTH
 COLUMNS: Final = WIDTH + 1
 
 
 @final
 class Row:
-    """What is known of one source: as in the tracker, but quick to read."""
+    """What is known of one source: the same as in the tracker's arrays, but quicker to read."""
 
     def __init__(self, joined: bool) -> None:
-        # What this member has; it is written to the tracker when it matters.
+        # What this member has; `flush` copies it to the tracker.
         self.own = 0
         self.agreed = 0
         self.newest = 0
-        # What was there when the last round began here.
+        # What `own` was when the last round began here.
         self.began = 0
         self.column = NO_COLUMN
         # Whether this member has a vote on it; if not, in how many rounds it has abstained.
@@ -74,7 +75,7 @@ class Page:
         joining: Source | None,
         me: Source,
     ) -> None:
-        """`joining`: not None for a member that came back: itself."""
+        """`joining`: this member's source if it came back without memory, else None."""
         self._followed: Final = followed
         self._safety: Final = safety
         self._joining: Final = joining
@@ -83,27 +84,27 @@ class Page:
         self.tracker: Final = tracker
         self.trigger: Final = trigger
         self.rows: Final[dict[Source, Row]] = {}
-        # By column, whose it is.
+        # By column, the source that it is for.
         self.columns: Final[list[Source | None]] = [None] * WIDTH
-        # Columns of sources that have ended, until they may be used again.
+        # Columns of sources that have ended, which may not be used again before the round is over.
         self._left: Final[dict[int, None]] = {}
-        # By sender, for how many more results others are told which of its lives have ended.
+        # By sender, with how many more results messages say which of its lives have ended.
         self.ended: Final[dict[int, int]] = {}
         self.stale = False
         # Whether anything has come since the last round was begun or asked for here.
         self.fresh = False
         self.began_with: Row | None = None
         self.began_agreed = 0
-        # Whether this member took part in a round when it was last looked at.
+        # Whether this member took part in a round at the last look.
         self.busy = False
         # The last result that was looked at, and the last that was counted here.
         self.result = (0, 0, 0)
-        self.counted: Told | None = None
-        # The last round in which somebody may have left out a life of which it has messages, as it
-        # had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
+        self.counted: RoundMessage | None = None
+        # The last round in which a member may have left out a life of which it has messages, as
+        # it had no room for it (INV-IN-ORDER): nothing ends or is joined in that round.
         self._left_out = (0, 0, 0)
-        # INV-SAID: that member knows that at least so much is agreed: it said so last.
-        self.teller = -1
+        # INV-SAID: member `said_by` knows that at least `said` is agreed, since it said so last.
+        self.said_by = -1
         self.said: list[int] = [0] * COLUMNS
         self.abstain()
 
@@ -122,7 +123,7 @@ class Page:
         return [(one, self.rows[one]) for one in self.columns if one is not None]
 
     def place(self) -> None:
-        """Give columns to those that are to have one, as far as that can be done now."""
+        """Give columns to the sources that should have one, as far as that is possible now."""
         if not self.tracker.under_way():
             for column in self._left:
                 self.tracker.put(column, 0, 0, 0)
@@ -156,7 +157,7 @@ class Page:
         return self.columns[column] is None and column not in self._left
 
     def abstain(self) -> None:
-        """Let the tracker know on which sources this member has no vote yet."""
+        """Make the tracker abstain on the sources on which this member has no vote yet."""
         away = [row.column for _, row in self.placed() if not row.joined]
         others: list[int] = []
         if self._joining is not None:
@@ -173,20 +174,20 @@ class Page:
             self.began_with = None
 
     def end(self, source: Source) -> list[tuple[Source, bool]]:
-        """A source has ended, and with it earlier lives; says which that were followed, and whether
-        this member had a vote on each.
+        """A source has ended, and with it earlier lives. Returns those of them that were followed,
+        each with whether this member had a vote on it.
         """
         self._followed.end(source)
         if self.tracker.under_way():
             self._left_out = self.tracker.name()
-        self.ended[int(source.sender)] = TOLD_RESULTS
+        self.ended[int(source.sender)] = END_SAID_RESULTS
         ended = [(one, row.joined) for one, row in self.rows.items() if self._has_ended(one)]
         for one, _ in ended:
             self.drop(one)
         return ended
 
-    def may_end(self, source: Source, known: list[Source], counted: Told) -> bool:
-        """Whether a source that was followed has ended, by a round whose votes were all counted."""
+    def may_end(self, source: Source, known: list[Source], counted: RoundMessage) -> bool:
+        """Whether a followed source has ended, by a round of which all votes were counted here."""
         at = self.rows[source].column
         assert counted.values is not None
         assert counted.newest is not None
@@ -199,9 +200,9 @@ class Page:
     def _has_ended(self, source: Source) -> bool:
         return self._followed.has_ended(source)
 
-    def join(self, result: Told) -> list[Source]:
-        """INV-JOIN: a round is over, with this result; begin with sources on which this member
-        abstained in it, if nobody can have left them out. Says with which.
+    def join(self, result: RoundMessage) -> list[Source]:
+        """INV-JOIN: a round is over, with this result. Begin with the sources on which this member
+        abstained in it, if nobody can have left them out. Returns these sources.
         """
         assert result.values is not None
         if result.name() == self._left_out:
@@ -214,7 +215,7 @@ class Page:
             row.abstained += 1
             ended = int(source.sender) in self.ended
             enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
-            # What is over and nobody else speaks of has ended, as they will say.
+            # A life that is over and that nobody else speaks of has ended; others will say so.
             lives = row.heard or not self._followed.view.is_over(source)
             if row.abstained >= enough and lives and source in first:
                 row.joined = True
@@ -225,7 +226,7 @@ class Page:
         return joined
 
     def flush(self) -> None:
-        """Let the tracker know what this member has."""
+        """Copy what this member has to the tracker."""
         if self.stale:
             self.stale = False
             for _, row in self.placed():
@@ -233,7 +234,7 @@ class Page:
                     self.tracker.advance(row.column, row.own)
 
     def waiting(self) -> tuple[int, Row | None]:
-        """How many messages wait to be agreed on of the source with most of them, and its row."""
+        """The most messages of one source that wait to be agreed on, and the row of that source."""
         most = 0
         where: Row | None = None
         for _, row in self.placed():
@@ -245,7 +246,7 @@ class Page:
         return most, where
 
     def begin(self) -> tuple[int, int]:
-        """A round begins here: how much waits, and how much has come since the last one."""
+        """A round begins here. Returns how much waits, and how much came since the last one."""
         waiting, row = self.waiting()
         came = max((one.own - one.began for one in self.rows.values()), default=0)
         for one in self.rows.values():
@@ -257,35 +258,35 @@ class Page:
         return waiting, came
 
     def settled(self) -> int:
-        """How much of what waited when a round began here is agreed since."""
+        """How many of the messages that waited when a round began here are agreed now."""
         return 0 if self.began_with is None else self.began_with.agreed - self.began_agreed
 
     # -- the wire ----------------------------------------------------------------------------------
 
-    def frame_of(self, told: Told, target: int, may_leave_out: bool) -> Round:
-        """What the tracker has to say, with the names of sources."""
+    def frame_of(self, message: RoundMessage, target: int, may_leave_out: bool) -> Round:
+        """A message of the tracker as a frame, in which sources have names instead of columns."""
         view = self._followed.view
         unnamed = SAYS_NOTHING
         values: list[int] = [0] * COLUMNS
         usual = values
-        if told.values is not None:
-            values = told.values.tolist()
+        if message.values is not None:
+            values = message.values.tolist()
             unnamed = HAVE_NONE
             if values[REST] == ABSTAINS:
                 unnamed = ABSTAIN
                 usual = [ABSTAINS] * WIDTH
-            elif may_leave_out and self._leaves_out(told):
+            elif may_leave_out and self._leaves_out(message):
                 unnamed = HAVE_AGREED
                 usual = [0 if one is None else self.rows[one].agreed for one in self.columns]
-        newest: list[int] = [0] * COLUMNS if told.newest is None else told.newest.tolist()
-        # First, so that whoever reads it has room for the lives that follow.
+        newest: list[int] = [0] * COLUMNS if message.newest is None else message.newest.tolist()
+        # Ended lives come first, so that whoever reads this has room for the lives that follow.
         rows: list[tuple[Source, int, int]] = []
         if not self._safety:
             rows += [(self._followed.last_ended(sender), ENDED, 0) for sender in self.ended]
         for source in self._followed.first(self.rows):
             row, at = self.rows[source], self.rows[source].column
             if at == NO_COLUMN:
-                # It is in nobody's arrays yet, but others are to know that there is such a life.
+                # No array here has it yet, but others should learn that there is such a life.
                 rows.append((source, ABSTAINS if unnamed == ABSTAIN else 0, row.newest))
             elif values[at] != usual[at] or newest[at] > row.agreed or view.is_over(source):
                 rows.append((source, values[at], newest[at]))
@@ -293,50 +294,50 @@ class Page:
             view.digest,
             view.number,
             self._safety,
-            told.kind,
+            message.kind,
             unnamed,
             self.number,
             target,
-            told.epoch,
-            told.round,
-            told.root,
-            told.count,
+            message.epoch,
+            message.round,
+            message.root,
+            message.count,
             rows,
-            told.name() == self._left_out,
+            message.name() == self._left_out,
         )
 
-    def _leaves_out(self, told: Told) -> bool:
+    def _leaves_out(self, message: RoundMessage) -> bool:
         """Whether a vote may leave out what is agreed; see the module's docstring."""
-        if told.kind != ACK or told.root != self.teller:
+        if message.kind != ACK or message.root != self.said_by:
             return False
         return all(row.agreed <= self.said[row.column] for _, row in self.placed())
 
-    def told_of(self, frame: Round) -> tuple[Told, list[tuple[Source, bool]]]:
-        """What a frame tells the tracker; and which sources have ended, as it says."""
+    def message_of(self, frame: Round) -> tuple[RoundMessage, list[tuple[Source, bool]]]:
+        """A frame as a message for the tracker, and the sources that it says have ended."""
         ended: list[tuple[Source, bool]] = []
         values = self._usual(frame.unnamed)
         newest = np.zeros(COLUMNS, np.int64)
         root, count = int(frame.root), int(frame.count)
-        told = Told(frame.kind, frame.epoch, frame.round, root, count, values, newest)
+        message = RoundMessage(frame.kind, frame.epoch, frame.round, root, count, values, newest)
         if frame.left_out:
-            self._left_out = told.name()
+            self._left_out = message.name()
         for source, value, heard_of in frame.rows:
             if self._followed.page(source) != self.number:
                 continue
             if value == ENDED:
-                ended += self._on_end(source, told)
+                ended += self._on_end(source, message)
                 continue
-            row = self._row_told(source, heard_of)
+            row = self._row_named(source, heard_of)
             if row is None:
-                self._left_out = told.name()
+                self._left_out = message.name()
                 continue
             newest[row.column] = heard_of
             if values is not None:
                 values[row.column] = value
-        return told, ended
+        return message, ended
 
     def _usual(self, unnamed: i64) -> Numbers | None:
-        """What a frame says of sources that it does not name."""
+        """The values of all sources that a frame does not name."""
         if unnamed == HAVE_NONE:
             return np.zeros(COLUMNS, np.int64)
         if unnamed == HAVE_AGREED:
@@ -345,20 +346,20 @@ class Page:
             return np.full(COLUMNS, ABSTAINS, np.int64)
         return None
 
-    def _on_end(self, source: Source, told: Told) -> list[tuple[Source, bool]]:
-        """Somebody says that a source has ended. Says as `end`."""
+    def _on_end(self, source: Source, message: RoundMessage) -> list[tuple[Source, bool]]:
+        """Another member says that a source has ended. Returns as `end` does."""
         if not self._followed.has_ended(source):
             return self.end(source)
-        if told.root != self.tracker.me or told.name() == self._left_out:
-            # Somebody may speak of it still.
-            self.ended[int(source.sender)] = TOLD_RESULTS
+        if message.root != self.tracker.me or message.name() == self._left_out:
+            # Some members may still speak of it.
+            self.ended[int(source.sender)] = END_SAID_RESULTS
         return []
 
-    def _row_told(self, source: Source, heard_of: int) -> Row | None:
-        """The row of a source that somebody speaks of, if there is room for it here."""
+    def _row_named(self, source: Source, heard_of: int) -> Row | None:
+        """The row of a source that another member speaks of, if there is room for it here."""
         if self._followed.has_ended(source):
-            # Whoever speaks of it is to be told.
-            self.ended[int(source.sender)] = TOLD_RESULTS
+            # The member that speaks of it should learn that it has ended.
+            self.ended[int(source.sender)] = END_SAID_RESULTS
             return None
         row = self.row(source)
         if row is None:

@@ -4,8 +4,8 @@ What this member has of each source, frames of others and the time go in; what i
 others have heard of, and frames come out. Sources are dealt into pages of a few senders each, every
 page with rounds of its own, so that a frame always fits a datagram.
 
-Whoever counts all votes of a round finds out which sources have ended (`followed.py`), and says so;
-for a while, and again to whoever speaks of one that has.
+Whoever counts all votes of a round finds out which sources have ended (`followed.py`). It says so
+for a while, and again whenever a member speaks of a source that has.
 """
 
 from typing import Final, final
@@ -14,31 +14,27 @@ from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.protocol.membership.view import View
-from semcast.protocol.stability.followed import (
-    ENDED,
-    Followed,
-    page_of,
-)
-from semcast.protocol.stability.rounds.page import COLUMNS, NO_COLUMN, TOLD_RESULTS, Page, Row
+from semcast.protocol.stability.followed import ENDED, Followed, page_of
+from semcast.protocol.stability.rounds.page import COLUMNS, END_SAID_RESULTS, NO_COLUMN, Page, Row
 from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
 from semcast.protocol.stability.rounds.roll import Roll
-from semcast.protocol.stability.rounds.told import Numbers, Told
+from semcast.protocol.stability.rounds.round_message import Numbers, RoundMessage
 from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import Round
 
 
 @final
 class Found:
-    """What has come of it all."""
+    """What was found out, and what is to be sent."""
 
     def __init__(self) -> None:
-        # Sources of which more is agreed; of which others have heard of more; to begin with, after
-        # what is agreed; and that have ended.
+        # Sources of which more is agreed; of which others have more than this member; with which it
+        # begins, after what is agreed; and that have ended.
         self.grown: Final[list[Source]] = []
         self.heard: Final[list[tuple[Source, int]]] = []
         self.joined: Final[list[Source]] = []
         self.ended: Final[list[Source]] = []
-        # Those of them that had ended before this member, which came back, had a vote on them.
+        # Those of the ended on which this member, which came back, had no vote yet.
         self.missed: Final[list[Source]] = []
         # Frames, and to whom: a sender id or EVERYBODY.
         self.out: Final[list[tuple[int, Round]]] = []
@@ -61,7 +57,7 @@ class Pages:
         without memory, and abstains at first.
         """
         self.safety: Final = votes > 0
-        # While this is so nobody begins a round here (SRM §6.4).
+        # While this is so, this member begins no round (SRM §6.4).
         self.resting = False
         # Rounds that this member took part in to their end.
         self.rounds = 0
@@ -74,9 +70,9 @@ class Pages:
         self._roll: Final = roll
         self._joining: Final = joining
         self._pages: Final[dict[int, Page]] = {}
-        # Pages to look at: something has happened to them.
+        # Pages in which something has happened since the last look.
         self._touched: Final[dict[int, None]] = {}
-        # When to look again; -1: that has to be found out.
+        # When to look again; -1 if that has to be computed.
         self._deadline_ns: i64 = NEVER
         self._found = Found()
         if joining:
@@ -95,18 +91,18 @@ class Pages:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page(page_of(view.position(sender))).ended[sender] = TOLD_RESULTS
+                self._page(page_of(view.position(sender))).ended[sender] = END_SAID_RESULTS
         if self._joining:
             self._meet_everybody(view)
         for page in self._pages.values():
             page.place()
-            # A round shows everybody who has what in this view, if only that all is agreed.
+            # Even if all is agreed, a round shows it to everybody in this view.
             page.tracker.wanted = not self.safety
             self._look(page, now_ns)
 
     def _meet_everybody(self, view: View) -> None:
-        """A member that came back abstains on all who are there, also if they never sent anything:
-        so it has a vote on them when they do.
+        """A member that came back abstains on all who are there, even if they never sent anything,
+        so that it has a vote on their messages when they do.
         """
         for sender in view.present:
             source = Source(sender, view.life(sender))
@@ -118,9 +114,9 @@ class Pages:
             self._found.ended.append(source)
             return
         if view.is_over(source):
-            # What counts from now on is what anybody has, not what its sender once spoke of.
+            # Its sender is gone, so only messages that some member has can still come.
             row.newest = row.own
-        # What was said in another view of who speaks of it does not count.
+        # Who spoke of it in another view does not count in this one.
         row.abstained = 0
         row.heard = False
         row.column = NO_COLUMN
@@ -175,14 +171,14 @@ class Pages:
         return not rows or any(not row.joined for row in rows)
 
     def end(self, sources: list[Source]) -> None:
-        """These have ended, as was found out elsewhere."""
+        """These have ended, as stability detection has found out."""
         for source in sources:
             page = self._pages.get(self._followed.page(source))
             if page is not None and source in page.rows:
                 page.drop(source)
 
     def take(self) -> Found:
-        """What has come of it all since the last time."""
+        """What was found out since the last call."""
         found, self._found = self._found, Found()
         return found
 
@@ -208,14 +204,14 @@ class Pages:
                 self._note(page)
 
     def on_round(self, frame: Round, position: int, now_ns: i64) -> bool:
-        """A frame for this member arrived from another. Whether that has another tree in mind."""
+        """A frame for this member arrived. Returns whether its sender uses another tree."""
         if not 0 <= frame.page <= page_of(len(self._followed.view.members) - 1):
             return False
         page = self._page(int(frame.page))
         page.flush()
-        told, ended = page.told_of(frame)
+        message, ended = page.message_of(frame)
         self._note_ended(ended)
-        page.tracker.on_told(told, position, now_ns)
+        page.tracker.on_round_message(message, position, now_ns)
         strange = page.tracker.strange
         page.tracker.strange = False
         self._note(page)
@@ -223,7 +219,7 @@ class Pages:
         return strange
 
     def greet(self, number: int, position: int) -> None:
-        """Let somebody hear which tree this member has in mind."""
+        """Write to a member, so that it sees that this one uses another tree."""
         page = self._page(number)
         page.tracker.greet(position)
         self._note(page)
@@ -251,7 +247,7 @@ class Pages:
         return self._deadline_ns
 
     def want(self, now_ns: i64) -> None:
-        """Somebody came back, and waits for a round in every page."""
+        """A member came back, and waits for a round in every page."""
         for page in self._pages.values():
             page.tracker.wanted = True
             self._look(page, now_ns)
@@ -271,7 +267,7 @@ class Pages:
 
     def round_us(self) -> int:
         """How long a round takes, in the page in which it takes longest."""
-        took_ns = [int(page.tracker.patience.round_ns) for page in self._pages.values()]
+        took_ns = [int(page.tracker.timeouts.round_ns) for page in self._pages.values()]
         return max(took_ns, default=0) // 1000
 
     # -- rounds ------------------------------------------------------------------------------------
@@ -289,7 +285,7 @@ class Pages:
             return
         waiting, _ = page.waiting()
         if not self.resting and page.trigger.due(
-            waiting, page.fresh, tracker.patience.round_ns, now_ns
+            waiting, page.fresh, tracker.timeouts.round_ns, now_ns
         ):
             self._begin(page, now_ns)
 
@@ -304,7 +300,7 @@ class Pages:
         self._note(page)
 
     def _note(self, page: Page) -> None:
-        """Take what has come of whatever the tracker was told."""
+        """Collect what the tracker has found out, and the messages that it sends."""
         self._deadline_ns = -1
         tracker = page.tracker
         for source, row in page.placed():
@@ -315,17 +311,17 @@ class Pages:
         page.busy = tracker.under_way()
         result = tracker.result()
         if result is not None and result.values is not None:
-            # The same round, though columns may be others' since.
-            page.teller, page.said = int(result.root), result.values.tolist()
+            # A column may be for another source since, but it is the same round.
+            page.said_by, page.said = int(result.root), result.values.tolist()
             if result.name() != page.result:
                 page.result = result.name()
                 self._note_result(page, result)
         if not self.safety:
             tracker.wanted = tracker.wanted or self._has_over(page)
-        # Before columns are given to others: what is said speaks of them as they were.
-        for to, told in tracker.take_out():
+        # Before columns change hands, messages become frames: they speak of columns as they were.
+        for to, message in tracker.take_out():
             target = EVERYBODY if to == EVERYBODY else self._followed.view.members[to]
-            self._found.out.append((target, page.frame_of(told, target, self._may_leave_out())))
+            self._found.out.append((target, page.frame_of(message, target, self._may_leave_out())))
         page.place()
 
     def _note_row(self, agreed: Numbers, newest: Numbers | None, source: Source, row: Row) -> None:
@@ -335,11 +331,11 @@ class Pages:
             self._found.grown.append(source)
         if newest is not None:
             row.newest = int(newest[column])
-            # Said again and again: somebody who has just joined could not hear it before.
+            # Reported again each time, since a member that has just joined missed it before.
             if row.newest > row.own:
                 self._found.heard.append((source, row.newest))
 
-    def _note_result(self, page: Page, result: Told) -> None:
+    def _note_result(self, page: Page, result: RoundMessage) -> None:
         for sender in list(page.ended):
             page.ended[sender] -= 1
             if page.ended[sender] == 0:
@@ -351,7 +347,8 @@ class Pages:
             return
         page.counted = counted
         assert counted is not None
-        # Of each sender one at most: who spoke of that may have had no room for the next.
+        # At most one life of each sender may end: whoever spoke of that one may have had no room to
+        # speak of the next.
         known = list(page.rows)
         for source, _ in sorted(page.placed()):
             if page.may_end(source, known, counted):
@@ -364,13 +361,13 @@ class Pages:
                 self._found.missed.append(source)
 
     def _has_over(self, page: Page) -> bool:
-        """Whether a source has to end, for which a round is needed even if all is agreed."""
+        """Whether a life is over. It needs a round to end, even if all of it is agreed."""
         return any(self._followed.view.is_over(source) for source in page.rows)
 
     # -- small parts -------------------------------------------------------------------------------
 
     def _may_leave_out(self) -> bool:
-        """Whether votes may leave out what is agreed, in this group."""
+        """Whether votes in this group may leave out what is agreed."""
         if not self._setup.delta or self.safety or self._joining:
             return False
         return self._followed.view.lives == self._first_lives

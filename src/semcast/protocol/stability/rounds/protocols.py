@@ -1,4 +1,4 @@
-"""Names into trackers: which protocol a group uses, over which tree, and with what patience."""
+"""Makes trackers from a configuration: which protocol, over which tree, with which timeouts."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -27,19 +27,19 @@ class RoundSetup:
     protocol: str
     shape: Shape
     window_messages: int
-    # The longest that anything waits for a round to begin, and a fixed pace instead, or 0.
+    # The longest that a message waits for a round to begin; and, if not 0, a fixed pace of rounds.
     bound_ns: int
     period_ns: int
     # A first guess at how long a round takes.
     timeout_ns: int
     delta: bool
-    # What all members must have in common beside the protocol: the first tree, and what comes of
-    # it. Votes of those who do not never meet.
+    # Names what all members must have in common: protocol, first tree and ring. Votes of members
+    # that differ in it are never merged.
     seed: int
 
     @staticmethod
     def of(config: MemberConfig, members: int) -> "RoundSetup":
-        """From what a member is told."""
+        """The setup that a configuration asks for."""
         if config.measures:
             check_measured(members, config.limits)
         shape = _first_shape(config, members)
@@ -60,7 +60,7 @@ class RoundSetup:
 
 
 def check_measured(members: int, limits: Limits) -> None:
-    """Whether a group of so many can have a measured tree, which has to fit a datagram."""
+    """Raise ConfigError if a measured tree of so many members does not fit a datagram."""
     fit = (limits.frames_bytes_max - FRAME_HEAD_BYTES - TREE_HEAD_BYTES) // 2
     members_max = min(fit, TREE_MEMBERS_MAX)
     if members > members_max:
@@ -83,7 +83,7 @@ def _first_shape(config: MemberConfig, members: int) -> Shape:
     if not config.stability_ring:
         return shape
     ring = list(config.stability_ring)
-    # Where a ring begins is nothing that a user need think of.
+    # A user may write a ring from any member on; here it begins at the root.
     start = ring.index(shape.root) if shape.root in ring else 0
     return given_tree(shape.parents.tolist(), ring[start:] + ring[:start], shape.root)
 

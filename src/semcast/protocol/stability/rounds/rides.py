@@ -1,7 +1,7 @@
 """Rides: frames that may wait in, datagrams that go out anyway with them on board out (STAB §7).
 
 A frame waits for a short while for a datagram of messages that has room for it; if none comes it is
-sent by itself. It names the one that it is for, so that it may ride on a multicast.
+sent by itself. It names the member that it is for, so that it may ride on a multicast.
 """
 
 from typing import Final, final
@@ -23,7 +23,7 @@ class Rides:
         self._wait_ns: Final[i64] = wait_ns
         self._room: Final[i64] = limits.frames_bytes_max
         self._writer: Final = FrameWriter(me, limits.frames_bytes_max)
-        # In the order in which they came: when to send it alone, where to, and the frame twice.
+        # In the order in which frames came: when to send each alone, to whom, the frame, its bytes.
         self._waiting: list[tuple[int, int, ControlFrame, bytes]] = []
 
     def wait(self, to: int, frame: ControlFrame, now_ns: i64) -> bool:

@@ -2,7 +2,7 @@
 
 Votes are merged only within one epoch, a number that names who is alive, which life of each, and
 which tree and ring they have gone over to, if it is not the first. So nobody's vote is taken for
-another life's, and all whose votes meet have the same tree or ring in mind. Knows nothing of votes,
+another life's, and all whose votes are merged use the same tree or ring. Knows nothing of votes,
 rounds and time.
 """
 
@@ -17,8 +17,7 @@ from semcast.protocol.membership.view import View, scatter
 from semcast.protocol.stability.rounds.shape import NOBODY, Shape
 
 _MASK: Final = (1 << 62) - 1
-_GONE: Final = -1
-# Shapes around another root than usual, which are few at any time.
+# How many shapes around another root than usual are kept; few are in use at any time.
 _KEPT_MAX: Final = 4
 
 
@@ -30,7 +29,7 @@ class Roll:
         """`seed` names what all members must have in common, such as the protocol and its tree."""
         self.members: Final = shape.members
         self._whole = shape
-        # Names tree and ring: 0 as long as they are those of the beginning.
+        # Names tree and ring; 0 for the first ones.
         self._shape_name = 0
         self._seed: Final = seed
         # Names who is alive, and in which life.
@@ -39,8 +38,6 @@ class Roll:
         # on tree and ring.
         self.epoch: i64 = seed & _MASK
         self._gone: Final[dict[int, None]] = {}
-        # Of those who came back; all others are in their first life.
-        self._lives: Final[dict[int, int]] = {}
         self._shape = shape
         self._rooted: Final[dict[int, Shape]] = {}
 
@@ -51,10 +48,6 @@ class Roll:
     def alive(self, member: int) -> bool:
         return 0 <= member < self.members and member not in self._gone
 
-    def life(self, member: int) -> int:
-        """0 for somebody who was here from the beginning."""
-        return self._lives.get(member, 0)
-
     def install(self, view: View) -> None:
         """Another view says who is alive, and in which life."""
         self._gone.clear()
@@ -64,33 +57,6 @@ class Roll:
         self._who = int(view.digest)
         self._name_epoch()
         self._reshape()
-
-    def remove(self, member: int) -> bool:
-        """Somebody is gone. Says whether that was news."""
-        if not self.alive(member) or self.alive_count == 1:
-            return False
-        self._change(member, self.life(member), _GONE)
-        self._gone[member] = None
-        self._reshape()
-        return True
-
-    def restore(self, member: int) -> bool:
-        """Somebody is back. Says whether that was news."""
-        if member not in self._gone:
-            return False
-        del self._gone[member]
-        self._change(member, _GONE, self.life(member))
-        self._reshape()
-        return True
-
-    def reborn(self, member: int, life: int) -> bool:
-        """Somebody has begun another life, without memory. Says whether that was news."""
-        if not 0 <= member < self.members or life <= self.life(member):
-            return False
-        if member not in self._gone:
-            self._change(member, self.life(member), life)
-        self._lives[member] = life
-        return True
 
     def reshape(self, shape: Shape, name: int) -> None:
         """Go over to another tree and ring of the whole group; nothing else has this name."""
@@ -134,10 +100,6 @@ class Roll:
             found = self._rooted[root] = rooted(self._shape, root)
         return found
 
-    def _change(self, member: int, before: int, now: int) -> None:
-        self._who ^= _mix(member, before) ^ _mix(member, now)
-        self._name_epoch()
-
     def _name_epoch(self) -> None:
         self.epoch = (self._seed ^ self._who ^ self._shape_name) & _MASK
 
@@ -158,15 +120,8 @@ def rooted(shape: Shape, root: int) -> Shape:
 
 
 def name_of(numbers: Iterable[int]) -> int:
-    """A name for what these numbers say, in their order; others have other names."""
+    """A number that names this sequence of numbers; another sequence has another name."""
     value = 0
     for number in numbers:
         value = scatter(value + number + 1)
     return value & _MASK
-
-
-def _mix(member: int, life: int) -> int:
-    """A number that looks drawn at random, so that sums of few never meet."""
-    if life == 0:
-        return 0  # the usual case, so that an epoch costs nothing to begin with
-    return scatter(scatter(member) + life + 2) & _MASK

@@ -1,9 +1,9 @@
 """One member's part in a round: its own vote and those of its feeders in; what to pass on, out.
 
 A member enters a round, waits for its *feeders*, adds its own vote, and passes the result on to its
-*target*; the root ends the round and tells everybody what is agreed. A protocol is little more than
-who feeds whom. Knows nothing of what goes wrong: messages that arrive, and those that do not, are
-the business of `rounds`, which also says why no vote is ever missing.
+*target*; the root ends the round and sends everybody what is agreed. A protocol is little more than
+who feeds whom. Knows nothing of messages that arrive late, twice or never: `tracker` deals with
+these, and says why no vote is ever missing.
 """
 
 from abc import ABC, abstractmethod
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from semcast.ids import EVERYBODY, NEVER
 from semcast.protocol.stability.followed import ABSTAINS
 from semcast.protocol.stability.rounds.missing import NOBODY_MISSING, Missing
-from semcast.protocol.stability.rounds.patience import Patience
 from semcast.protocol.stability.rounds.roll import Roll
+from semcast.protocol.stability.rounds.round_message import ACK, INFO, START, Numbers, RoundMessage
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import ACK, INFO, START, Numbers, Told
+from semcast.protocol.stability.rounds.timeouts import RoundTimeouts
 from semcast.protocol.stability.rounds.votes import (
     AllVotes,
     SomeVotes,
@@ -30,8 +30,8 @@ from semcast.protocol.stability.rounds.votes import (
 )
 
 SECOND_NS: Final = 1_000_000_000
-# What this member is doing in the latest round that it knows: nothing (any more), waiting for its
-# feeders, waiting for the result.
+# What this member does in the latest round that it knows: nothing, or nothing any more (IDLE); it
+# waits for its feeders (GATHERING), or for the result (SENT).
 IDLE: Final = 0
 GATHERING: Final = 1
 SENT: Final = 2
@@ -52,17 +52,17 @@ class RoundPart(ABC):
         hints: bool = False,
         roll: Roll | None = None,
     ) -> None:
-        """`votes` are needed: those of all members for stability, f+1 for safety.
+        """`votes`: how many are needed, which is all for stability and f+1 for safety.
 
-        `timeout_ns` is a guess at how long a round takes; it is measured from then on. A group may
-        do nothing for `quiet_ns` although there is something to agree on. `hints`: say too what is
-        the newest that anybody heard of.
+        `timeout_ns` is a guess at how long a round takes, until one is measured. A group may do
+        nothing for `quiet_ns` although there is something to agree on. With `hints`, messages also
+        say which is the newest that anybody heard of.
         """
         self.me: Final = me
         self.width: Final = width
         self.roll: Final = roll if roll is not None else Roll(shape)
-        self.patience: Final = Patience(timeout_ns, max(1, timeout_ns // 16))
-        # What this member has, by column; only grows. Whoever assigns it sees to that.
+        self.timeouts: Final = RoundTimeouts(timeout_ns, max(1, timeout_ns // 16))
+        # What this member has, by column. It only grows, which whoever assigns it has to ensure.
         zeros = np.zeros(width, np.int64)
         self.own: Numbers = zeros
         # INV-AGREED: enough members have everything up to here; never falls.
@@ -71,51 +71,51 @@ class RoundPart(ABC):
         # On which columns this member has no vote.
         self._away: NDArray[np.bool_] | None = None
         self._waits = False
-        # The same when it last voted.
+        # What `_away` was when this member last voted.
         self._was_away: NDArray[np.bool_] | None = None
         # Whether a round is wanted even if there is nothing to agree on.
         self.wanted = False
-        # Whether somebody spoke of another epoch.
+        # Whether a message of another epoch came.
         self.strange = False
         self._needed: Final = 0 if votes >= members else votes
         self._quiet_ns: Final = quiet_ns
-        # The array that `own` is, if nobody else has it: it may then be written to.
+        # The same array as `own` if no message shares it, so that it may be written to.
         self._writable: Numbers | None = None
         # INV-LATEST: the latest round that this member knows, whether or not it takes part.
         self._round: i64 = 0
-        # Whether that was in this epoch. If not, another of the same number is later: its root did
-        # not know of that one, or is gone, or came back without memory and gives the number again.
+        # Whether that was in this epoch. If not, another of the same number is later: whoever began
+        # it did not know of that one, or came back without memory and used the number again.
         self._round_is_known = True
         self._root: int = self.roll.shape(self.roll.successor(shape.root)).root
         self._phase = IDLE
         self._missing = NOBODY_MISSING
         self._votes: Votes | None = None
         self._voted = False
-        self._sent: Told | None = None
+        self._sent: RoundMessage | None = None
         # The result of the latest round, if that is known; and of the last whose votes were all
         # counted here.
-        self._info: Told | None = None
-        self.counted: Told | None = None
+        self._info: RoundMessage | None = None
+        self.counted: RoundMessage | None = None
         self._entered_ns: i64 = 0
         self._deadline_ns: i64 = NEVER
-        self._out: list[tuple[int, Told]] = []
+        self._out: list[tuple[int, RoundMessage]] = []
 
-    # -- what a protocol is ------------------------------------------------------------------------
+    # -- what a protocol decides -------------------------------------------------------------------
 
     @abstractmethod
     def _feeders(self, shape: Shape) -> list[int]:
-        """Whose votes must be here before mine go on, or before the round ends at its root."""
+        """Members whose votes I wait for before I send mine on, or as the root end the round."""
 
     @abstractmethod
     def _target(self, shape: Shape) -> int:
-        """Where my votes and those of my feeders go; I am not the root."""
+        """The member to which my votes and those of my feeders go, if I am not the root."""
 
     def _launch(self) -> None:
-        """A round begins, and I am its root."""
-        self._out.append((EVERYBODY, self._told(START, 0)))
+        """As the root, begin a round."""
+        self._out.append((EVERYBODY, self._message(START, 0)))
 
-    def _announce(self, info: Told) -> None:
-        """A round has ended, and I am its root."""
+    def _announce(self, info: RoundMessage) -> None:
+        """As the root, send the result of a round."""
         self._out.append((EVERYBODY, info))
 
     # -- what a member has, and what is agreed -----------------------------------------------------
@@ -128,8 +128,8 @@ class RoundPart(ABC):
         self.own[column] = seq
 
     def put(self, column: int, own: int, agreed: int, newest: int) -> None:
-        """A column is for another source from now on, of which this is known. No votes on the one
-        before it may be under way.
+        """From now on a column is for another source, of which so much is known. No votes on the
+        former source may be under way.
         """
         self.own = _with(self.own, column, own)
         self._writable = None
@@ -142,8 +142,8 @@ class RoundPart(ABC):
             self._info = self._info.without(column)
 
     def begin_at(self, column: int, seq: int) -> None:
-        """Begin with a column after `seq`, which a round came to; what it came to stays known,
-        since others may still ask for it.
+        """Begin with a column after `seq`, the result of a round. The result stays known, since
+        others may still ask for it.
         """
         self.own = _with(self.own, column, seq)
         self._writable = None
@@ -155,8 +155,8 @@ class RoundPart(ABC):
             self.newest = _with(self.newest, column, seq)
 
     def abstain_on(self, columns: list[int], others: list[int]) -> None:
-        """Have no vote on these columns, from the next vote on. One is wanted on the former; the
-        others are for sources that this member has not heard of.
+        """From the next vote on, abstain on all of these. On `columns` this member wants a vote;
+        `others` are for sources that it has not heard of.
         """
         self._waits = bool(columns)
         self._away = None
@@ -177,30 +177,30 @@ class RoundPart(ABC):
         return self._phase != IDLE
 
     def name(self) -> tuple[int, int, int]:
-        """The latest round that this member knows; see `Told.name`."""
+        """The latest round that this member knows; see `RoundMessage.name`."""
         return int(self.roll.epoch), int(self._round), int(self._root)
 
-    def result(self) -> Told | None:
+    def result(self) -> RoundMessage | None:
         """What the latest round came to, if that is known."""
         return self._info
 
     def wants(self) -> bool:
-        """Whether a round is wanted: there is something to agree on."""
+        """Whether a round is wanted, because there is something to agree on."""
         if self.wanted or self._waits or bool((self.own > self.agreed).any()):
             return True
         return self.newest is not None and bool((self.newest > self.agreed).any())
 
     def watch(self, now_ns: i64) -> None:
-        """There may be something to agree on: if nobody does anything about it, ask."""
+        """If there is something to agree on, set a time at which to ask for a round."""
         if self._phase == IDLE and self._deadline_ns == NEVER and self.wants():
-            self._deadline_ns = now_ns + self._quiet_ns + 2 * self.patience.wait_ns()
+            self._deadline_ns = now_ns + self._quiet_ns + 2 * self.timeouts.wait_ns()
 
     def next_deadline_ns(self) -> int:
         """When to call on_timer."""
         return self._deadline_ns
 
-    def take_out(self) -> list[tuple[int, Told]]:
-        """What to send: a member's index or EVERYBODY, and what to tell it."""
+    def take_out(self) -> list[tuple[int, RoundMessage]]:
+        """What to send: messages, each with a member's index or EVERYBODY."""
         out, self._out = self._out, []
         return out
 
@@ -212,7 +212,7 @@ class RoundPart(ABC):
         return self._go_on_if_ready(now_ns)
 
     def _enter(self, round_number: i64, root: int, now_ns: i64) -> None:
-        """A later round than any before: whatever was under way is over."""
+        """Take part in a later round than any before; whatever was under way is over."""
         self._leave_round()
         self._round = round_number
         self._root = root
@@ -225,8 +225,8 @@ class RoundPart(ABC):
         if self._needed:
             self._vote()
         self._phase = GATHERING
-        self.patience.ended()
-        self._deadline_ns = now_ns + self.patience.wait_ns()
+        self.timeouts.ended()
+        self._deadline_ns = now_ns + self.timeouts.wait_ns()
 
     def _leave_round(self) -> None:
         self._phase = IDLE
@@ -258,33 +258,33 @@ class RoundPart(ABC):
         return False
 
     def _go_on(self, now_ns: i64) -> bool:
-        """All that is waited for is here: pass it on, or end the round."""
+        """All votes that I wait for are here: pass them on, or as the root end the round."""
         self._vote()
         if self._root == self.me:
             return self._end(now_ns)
         assert self._votes is not None
-        self._sent = self._told(ACK, self._votes.sent_count(), self._votes.merged())
+        self._sent = self._message(ACK, self._votes.sent_count(), self._votes.merged())
         self._out.append((self._target(self.roll.shape(self._root)), self._sent))
         self._phase = SENT
         self._votes = None
         return False
 
     def _end(self, now_ns: i64) -> bool:
-        """Everything is in, at the root: say what is agreed."""
+        """As the root, say what is agreed."""
         result = self._result()
         if result is None:
-            # Not all that are alive were in it: no round of ours. Another will be begun.
+            # Votes of some who are alive are missing, so nothing is agreed; another round follows.
             self._leave_round()
-            self._deadline_ns = now_ns + self.patience.wait_ns()
+            self._deadline_ns = now_ns + self.timeouts.wait_ns()
             return False
         assert self._votes is not None
-        info = self.counted = self._told(INFO, self._result_count(), result)
+        info = self.counted = self._message(INFO, self._result_count(), result)
         grown = self._ended(info, now_ns)
         self._announce(info)
         return grown
 
     def _result_count(self) -> int:
-        """How many votes an INFO stands for."""
+        """The count that an INFO carries."""
         return self._votes_in()
 
     def _result(self) -> Numbers | None:
@@ -298,36 +298,36 @@ class RoundPart(ABC):
             return None
         return agreed_of(merged, self.agreed)
 
-    def _ended(self, info: Told, now_ns: i64) -> bool:
+    def _ended(self, info: RoundMessage, now_ns: i64) -> bool:
         """The result of the latest round is known."""
         if self._phase != IDLE:
-            self.patience.measured(now_ns - self._entered_ns)
+            self.timeouts.measured(now_ns - self._entered_ns)
         self._leave_round()
         self._info = info
         self.wanted = False
         assert info.values is not None
         grown = self._learn(info.values)
-        self.patience.ended()
+        self.timeouts.ended()
         self._deadline_ns = NEVER
         self.watch(now_ns)
         return grown
 
     def _learn(self, values: Numbers) -> bool:
-        """So much is agreed, somebody says."""
-        # If everybody has it, so have I; should anything ever be wrong, nothing is forgotten here
-        # that is not here.
+        """Another member says that so much is agreed."""
+        # If everybody has it, this member has it too. The minimum is a precaution: were anything
+        # ever wrong, this member would not forget what it never had.
         agreed = highest(self.agreed, values if self._needed else lowest(values, self.own))
         grown = agreed is not self.agreed and bool((agreed > self.agreed).any())
         self.agreed = agreed
         return grown
 
-    def _told(self, kind: int, count: int, values: Numbers | None = None) -> Told:
+    def _message(self, kind: int, count: int, values: Numbers | None = None) -> RoundMessage:
         newest = self.newest
         if newest is not None:
             newest = self.newest = highest(newest, self.own)
             if newest is self.own:
                 self._writable = None
-        return Told(kind, self.roll.epoch, self._round, self._root, count, values, newest)
+        return RoundMessage(kind, self.roll.epoch, self._round, self._root, count, values, newest)
 
 
 def _with(numbers: Numbers, column: int, value: int) -> Numbers:

@@ -16,7 +16,7 @@ from semcast.protocol.stability.rounds.tracker import RoundTracker
 
 @final
 class STrain(RoundTracker):
-    """Each hears the sibling before it and its last child, and tells the sibling after it."""
+    """Each hears the sibling before it and its last child, and sends to the sibling after it."""
 
     def _feeders(self, shape: Shape) -> list[int]:
         near = (shape.sibling_before(self.me), shape.last_child(self.me))

@@ -1,7 +1,7 @@
-"""Trees and rings over the members of a group: who tells whom in a stability round.
+"""Trees and rings over the members of a group: who sends votes to whom in a stability round.
 
-A shape in, neighbours out. Members are indices 0 to n - 1 and member 0 is the root (the paper's
-member 1). A tree is complete (STAB §5.1), random (STAB §5.4.2), given, or built from measured
+A shape goes in, neighbours come out. Members are indices 0 to n - 1 and member 0 is the root (the
+paper's member 1). A tree is complete (STAB §5.1), random (STAB §5.4.2), given, or made of measured
 round-trip times. The ring is the paper's boustrophedon through the tree (STAB §5.3.1): level by
 level, left to right at odd depths and right to left at even ones; or it is given, or measured.
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semcast.errors import ConfigError
-from semcast.ids import RandomStream
+from semcast.ids import Randomness
 
 NOBODY: Final = -1
 SHAPE_MEMBERS_MAX: Final = 1 << 20
@@ -230,7 +230,7 @@ def filled_tree(members: int, branching: int) -> Shape:
     return Shape((np.arange(members, dtype=np.int64) - 1) // branching)
 
 
-def random_tree(members: int, branching: int, height: int, random: RandomStream) -> Shape:
+def random_tree(members: int, branching: int, height: int, random: Randomness) -> Shape:
     """The random tree of STAB §5.4.2, for a mean degree of `branching`.
 
     Level 0 < k < height gets each member with probability b^k/(n - 1) and the last level the rest,
@@ -265,7 +265,7 @@ def random_tree(members: int, branching: int, height: int, random: RandomStream)
 
 
 def given_tree(parents: list[int], ring: list[int] | None = None, root: int = 0) -> Shape:
-    """A tree, and if wanted a ring, that somebody thought of; parents[root] is NOBODY."""
+    """A tree, and if wanted a ring, given by a user or a maker; parents[root] is NOBODY."""
     _require_size(len(parents))
     if parents[root] != NOBODY:
         raise ConfigError(
@@ -282,12 +282,12 @@ def given_tree(parents: list[int], ring: list[int] | None = None, root: int = 0)
 
 
 def measured_tree(rtt: Times, branching: int, root: int = 0) -> Shape:
-    """From a table of round-trip times: each in turn hangs on somebody near, not far from the root.
+    """From a table of round-trip times: members join one by one, each below the cheapest parent.
 
-    Of the way from the root to there half counts, so that a far site is joined by few long links
-    rather than by one for each of its members. No member gets more than `branching` children. What
-    is not a number above 0 was not measured and counts as the longest that was. The ring is
-    measured too.
+    The cost is the time to the parent and half the way from there to the root, so that few long
+    links join a far site rather than one for each of its members. No member gets more than
+    `branching` children. An entry that is no number above 0 was not measured and counts as the
+    longest that was. The ring is measured too.
     """
     if branching < 1:
         raise ConfigError(f"branching is {branching}; it must be at least 1")
@@ -317,7 +317,7 @@ def measured_tree(rtt: Times, branching: int, root: int = 0) -> Shape:
 
 
 def measured_ring(rtt: Times, root: int = 0) -> Indices:
-    """A short way around all members from the root: the nearest next, then crossings undone."""
+    """A short ring from the root: always to the nearest member next, then crossings undone."""
     table = clean_times(rtt)
     size = len(table)
     tour = [root]
@@ -366,7 +366,7 @@ def _given_ring(ring: list[int], parents: list[int]) -> Indices:
 
 
 def clean_times(rtt: Times) -> Times:
-    """Both ways the same, and a number for each pair."""
+    """The table with a number for each pair, the same in both directions."""
     if rtt.ndim != 2 or rtt.shape[0] != rtt.shape[1] or not 1 <= rtt.shape[0] <= MEASURED_MAX:
         raise ConfigError(
             f"round-trip times of shape {rtt.shape}; a square table of 1 to {MEASURED_MAX} members "

@@ -4,8 +4,8 @@
 member processes 4 messages, whatever the size of the group, and waits longest.
 
 With f+1 votes the train returns to the root as soon as that many are on it. It carries one array,
-the lowest of them; so each round it goes first to another member, and one slow member is not always
-among them.
+the lowest of them. So in each round it goes first to another member; otherwise one slow member
+might be among the first every time.
 """
 
 from typing import ClassVar, final
@@ -13,15 +13,15 @@ from typing import ClassVar, final
 from mypy_extensions import i64
 
 from semcast.protocol.stability.rounds.missing import Missing
+from semcast.protocol.stability.rounds.round_message import ACK, RoundMessage
 from semcast.protocol.stability.rounds.shape import Shape
-from semcast.protocol.stability.rounds.told import ACK, Told
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.votes import AllVotes, SomeVotes
 
 
 @final
 class Train(RoundTracker):
-    """Each member hears the one before it and tells the one after it."""
+    """Each member hears the one before it and sends to the one after it."""
 
     start_is_alarm: ClassVar[bool] = True
 
@@ -61,7 +61,7 @@ class Train(RoundTracker):
             return
         assert self._votes is not None
         self._vote()
-        self._sent = self._told(ACK, self._votes.sent_count(), self._votes.merged())
+        self._sent = self._message(ACK, self._votes.sent_count(), self._votes.merged())
         self._send_train(shape)
         self._votes = SomeVotes(self._needed) if self._needed else AllVotes()
 
@@ -69,12 +69,12 @@ class Train(RoundTracker):
         assert self._sent is not None
         self._out.append((int(shape.ring[self._first(shape.present)]), self._sent))
 
-    def _announce(self, info: Told) -> None:
+    def _announce(self, info: RoundMessage) -> None:
         shape = self.roll.shape(self.me)
         if shape.present > 1:
             self._out.append((shape.after(self.me), info))
 
-    def _heard_result(self, info: Told) -> None:
+    def _heard_result(self, info: RoundMessage) -> None:
         if info.root != self.me:
             self._out.append((self.roll.shape(info.root).after(self.me), info))
 
@@ -83,7 +83,7 @@ class Train(RoundTracker):
 
     def _pull(self, now_ns: i64) -> bool:
         if self._needed and self._root == self.me:
-            # Somebody on the way does not answer: another way may do without it.
+            # A member on the way does not answer; a train with another first stop may not need it.
             return self._begin(now_ns)
         return super()._pull(now_ns)
 
@@ -94,8 +94,8 @@ class Train(RoundTracker):
             return False
         return super()._on_start(sender, fresh, now_ns)
 
-    def _on_votes(self, told: Told, sender: int, now_ns: i64) -> bool:
+    def _on_votes(self, message: RoundMessage, sender: int, now_ns: i64) -> bool:
         """With enough votes on it, the train comes home from wherever it was."""
-        if self._root == self.me and 0 < self._needed <= told.count and self.under_way():
+        if self._root == self.me and 0 < self._needed <= message.count and self.under_way():
             self._missing = Missing([sender])
-        return super()._on_votes(told, sender, now_ns)
+        return super()._on_votes(message, sender, now_ns)

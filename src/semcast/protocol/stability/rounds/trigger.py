@@ -1,11 +1,11 @@
 """When to begin a round: messages that wait and the time in, a yes or no out (STAB §6).
 
-The sooner a round begins, the more rounds there are; too late, and windows fill and senders stop.
-So it begins when X = min(g - rf, (g - 2rf)/(1 - α)) messages wait: g is the window, r the rate of
-the fastest sender, f the time that a round takes, α the share of what waits that it makes stable.
-(The paper prints max; see `model/trigger.py`.) r, f and α are measured and change. A bound on time
-lets a quiet group forget too. With a fixed period instead, rounds begin at that pace as long as
-anything waits, which is what the paper compares with.
+The sooner rounds begin, the more of them there are; if they begin too late, windows fill up and
+senders stop. So one begins when X = min(g - rf, (g - 2rf)/(1 - α)) messages wait: g is the window,
+r the rate of the fastest sender, f the time that a round takes, α the share of what waits that it
+makes stable. (The paper prints max; see `model/trigger.py`.) r, f and α are measured and change. A
+bound on time lets a quiet group forget too. With a fixed period instead, rounds begin at that pace
+as long as anything waits, which is what the paper compares with.
 
 One column of a page stands for one window: what waits is the most that waits in any column.
 """
@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from semcast.ids import NEVER
 
-# What a new measurement counts for.
+# The weight of a new measurement against the former ones.
 _WEIGHT: Final = 0.25
 _ALPHA_MAX: Final = 0.999
 
@@ -47,9 +47,9 @@ class Trigger:
     def due(self, waiting: i64, news: bool, round_ns: i64, now_ns: i64) -> bool:
         """Whether to begin a round now, with so many messages waiting.
 
-        Without `news` since the last one it can do no more than that one, unless others have got
-        on meanwhile: then only the bound on time counts, or one slow member would cause round
-        after round.
+        Without `news` a round can do more than the last one only if others have caught up
+        meanwhile. Then only the bound on time counts, or one slow member would cause round after
+        round.
         """
         if waiting == 0:
             self._since_ns = NEVER

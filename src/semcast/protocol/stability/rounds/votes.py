@@ -9,11 +9,11 @@ from typing import Final, final
 import numpy as np
 
 from semcast.protocol.stability.followed import ABSTAINS
-from semcast.protocol.stability.rounds.told import Numbers
+from semcast.protocol.stability.rounds.round_message import Numbers
 
 
 def lowest(one: Numbers, other: Numbers) -> Numbers:
-    """The minimum by column. If one of them is it, that one itself: arrays are long and shared."""
+    """The minimum by column. If that is one of the two it is not copied, as arrays are long."""
     if one is other or bool((one <= other).all()):
         return one
     return other if bool((other <= one).all()) else np.minimum(one, other)
@@ -27,7 +27,7 @@ def highest(one: Numbers, other: Numbers) -> Numbers:
 
 
 class Votes(ABC):
-    """Those that are in."""
+    """The votes that have arrived."""
 
     # How many members' votes these are.
     count: int = 0

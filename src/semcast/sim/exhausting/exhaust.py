@@ -6,8 +6,8 @@ real `Member` code, and every run is judged by `semcast.check`.
 
 What keeps it small, and why nothing is lost by it:
 
-* **Members are tables** (`sim.automaton`): each runs once for each thing that can happen in each of
-  its states. A global state is then a tuple of numbers and of datagrams on their way, and each is
+* **Members are tables** (`automaton`): each runs once for each thing that can happen in each of its
+  states. A global state is then a tuple of numbers and of datagrams on their way, and each is
   visited once, whatever number of interleavings leads to it. Events at different members commute:
   channels are FIFO with one writer and one reader each, and clocks are local. So interleavings that
   order each member's events alike (a Mazurkiewicz trace) lead to one state; and so do traces that
@@ -23,7 +23,7 @@ What keeps it small, and why nothing is lost by it:
   do before it. So runs with a crash are: any state, the crash, and the closing phase.
 * **The closing phase is one schedule.** The crash is detected by all; then rounds in which
   everything is delivered, slow readers take, and each timer fires once, until nothing is held any
-  more. Interleavings of timers beyond the scope's `ticks` are explored by `sim.explore`, not here.
+  more. Interleavings of timers beyond the scope's `ticks` are left to `sim.exploring`.
 * **Applications** take at once, or (`slow`) take nothing until the closing phase.
 * **Datagrams** hold one message each, so that a crash can come between any two messages, and a
   sender may multicast several messages before the first one leaves.
@@ -38,7 +38,7 @@ from typing import Final, TypeAlias, final
 
 from semcast.check import Violation, check_all, check_safety
 from semcast.journal import Header, Journal
-from semcast.sim.automaton import (
+from semcast.sim.exhausting.automaton import (
     MULTICAST,
     RECEIVE,
     REMOVE,
@@ -50,20 +50,20 @@ from semcast.sim.automaton import (
     Queues,
     Step,
 )
-from semcast.sim.closing import Closing, Path
-from semcast.sim.scope import NOBODY, Scope
+from semcast.sim.exhausting.closing import Closing, Path
+from semcast.sim.exhausting.scope import NOBODY, Scope
 
-# Fits a datagram of the smallest path alone, but not with another one.
+# So large that the smallest datagram holds one message but not two.
 _BODY: Final = b"x" * 250
 _ROUNDS_MAX: Final = 40
-# Each takes about 1 KB, with all that belongs to it.
+# A state takes about 1 KB, with all that belongs to it.
 STATES_MAX: Final = 2_000_000
-# Progress is told once in so many states.
-_TELL_STATES: Final = 1000
+# How many states there are between two reports of progress.
+_PROGRESS_STATES: Final = 1000
 _VERBS: Final = {TICK: "timer", TAKE: "takes all", MULTICAST: "multicasts", REMOVE: "removes"}
 
-# By member its state; then, by pair of members, the number of the queue of datagrams on their way;
-# then how many were lost, and how often timers fired.
+# The state of each member; for each pair of members the number of the queue of datagrams on their
+# way; how many datagrams were lost; and how often timers fired.
 State: TypeAlias = tuple[int, ...]
 
 
@@ -103,10 +103,10 @@ def exhaust(
     scope: Scope,
     seconds: float | None = None,
     states_max: int = STATES_MAX,
-    tell: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Explore all of a scope, or as much as time and memory allow; `tell` hears of the states."""
-    return _Search(scope, seconds, states_max, tell).run()
+    """Explore all of a scope, or as much as time and memory allow. `progress` gets the count."""
+    return _Search(scope, seconds, states_max, progress).run()
 
 
 @final
@@ -116,7 +116,7 @@ class _Search:
         scope: Scope,
         seconds: float | None,
         states_max: int,
-        tell: Callable[[int], None] | None,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self.scope: Final = scope
         self.count: Final = scope.processes
@@ -140,7 +140,7 @@ class _Search:
         ]
         self.deadline_s: Final = None if seconds is None else time.monotonic() + seconds
         self.states_max: Final = states_max
-        self.tell: Final = tell
+        self.progress: Final = progress
         # The run that is being explored.
         self.path: Final[Path] = []
         # By state: how many interleavings lead on from it; 0 while it is being explored.
@@ -157,15 +157,15 @@ class _Search:
             outcome.complete = True
         except _BrokenError as broken:
             outcome.violations = broken.violations
-            outcome.transcript = self.told(broken.path)
+            outcome.transcript = self.transcript_of(broken.path)
         except _CutShortError:
             pass
         except Exception as error:
-            # Whatever it is, it is ours; the innermost place says most.
+            # Any exception is a bug of ours; the innermost place says most.
             place = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
             outcome.violations = [Violation("Exception", text, "", (), len(self.path))]
-            outcome.transcript = self.told(self.path)
+            outcome.transcript = self.transcript_of(self.path)
         outcome.states = len(self.onward)
         return outcome
 
@@ -203,13 +203,13 @@ class _Search:
             sums[-1] += total
 
     def enter(self, state: State, path: Path) -> list["_Move"]:
-        """A state for the first time: end the run here in every way, and say how it may go on."""
+        """Enter a new state: end the run here in every way, and return how it may go on."""
         late = self.deadline_s is not None and time.monotonic() > self.deadline_s
         if late or len(self.onward) == self.states_max:
             raise _CutShortError
         self.onward[state] = 0
-        if self.tell is not None and len(self.onward) % _TELL_STATES == 0:
-            self.tell(len(self.onward))
+        if self.progress is not None and len(self.onward) % _PROGRESS_STATES == 0:
+            self.progress(len(self.onward))
         moves = self.moves(state)
         if state[-1] == self.scope.ticks:
             for dead in range(NOBODY, self.count):
@@ -283,7 +283,7 @@ class _Search:
         now = list(state)
         had = 0
         if dead != NOBODY:
-            # Of a crashed process counts what it had, and that it says nothing any more.
+            # All that matters of a crashed process is what it had; it sends nothing more.
             had = self.members[dead].had[now[dead]]
             now[dead] = 0
             for at in range(count):
@@ -352,7 +352,7 @@ class _Search:
                 journal.record(at, event.node, event.event, *event[4:])
         return journal
 
-    def told(self, path: Path) -> list[str]:
+    def transcript_of(self, path: Path) -> list[str]:
         """A run for people."""
         lines = []
         for at, (actor, action, step) in enumerate(path):

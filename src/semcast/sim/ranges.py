@@ -103,7 +103,7 @@ def _convert(value: object, hint: Any, where: str, key: str) -> object:
 
 
 def _convert_union(value: object, choices: tuple[Any, ...], where: str, key: str) -> object:
-    """Either something or None, or one of several tables that their key `kind` tells apart."""
+    """Either something or None, or one of several tables, which their key `kind` names."""
     choices = tuple(choice for choice in choices if choice is not types.NoneType)
     if len(choices) == 1:
         return _convert(value, choices[0], where, key)

@@ -19,10 +19,10 @@ from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outgoing
-from semcast.sim.digest import digest
+from semcast.sim.exhausting.digest import digest
 
 # What can happen to a member: its application multicasts the next so many messages at once; a
-# datagram of another member comes; its timer fires; it is told that another member is gone; its
+# datagram of another member comes; its timer fires; it learns that another member is gone; its
 # application takes all that waits.
 MULTICAST: Final = 0
 RECEIVE: Final = 1
@@ -34,7 +34,7 @@ Action: TypeAlias = tuple[int, int, int]
 
 # Events that no checker looks at: runs that differ in them only are the same run.
 _UNJUDGED: Final = frozenset(("nak", "retransmit", "safe", "block", "unblock"))
-# Their verdict depends on what has happened elsewhere by then.
+# Events whose verdict depends on what has happened at other members by then.
 _COMPARED: Final = frozenset(("stable", "purge", "skip"))
 _HAVING: Final = frozenset(("multicast", "receive", "skip"))
 # Members that stand ready in a state, so that going on from it need not repeat its history.
@@ -102,7 +102,7 @@ class Queues:
 
 @final
 class Turns:
-    """A seeded stream without a seed: choices among members go round, back-offs are the shortest.
+    """Randomness without chance: choices among members go round, back-offs are the shortest.
 
     What it returns is as good as any random number, and its state is small.
     """
@@ -233,7 +233,7 @@ class Automaton:
         judged = tuple(event for event in events if event.event not in _UNJUDGED)
         journal = self.journals[state]
         if judged:
-            # Times and numbers are left out: when something happened is nobody's business.
+            # Times and numbers are left out: no verdict depends on when something happened.
             rows = tuple(event[2:] for event in judged)
             journal = self._journals.setdefault((journal, rows), len(self._journals) + 1)
         had = self.had[state]

@@ -1,14 +1,15 @@
 """The end of a run of a small group: states and datagrams on their way in, a group at rest out.
 
-One schedule, as `sim.exhaust` argues. Knows nothing of what came before it, or of judging.
+There is one schedule only; `exhaust` says why that is enough. This module knows nothing of what
+came before the end, or of judging.
 """
 
 from typing import Final, TypeAlias, final
 
-from semcast.sim.automaton import RECEIVE, TAKE, Action, Automaton, Queues, Step
-from semcast.sim.scope import NOBODY
+from semcast.sim.exhausting.automaton import RECEIVE, TAKE, Action, Automaton, Queues, Step
+from semcast.sim.exhausting.scope import NOBODY
 
-# Who did what, and what came of it; a crash is a step without anything.
+# For each step: which member did what, and what that led to. A crash has neither action nor step.
 Path: TypeAlias = list[tuple[int, Action | None, Step | None]]
 
 

@@ -5,8 +5,8 @@ can be reached from the object, attribute by attribute, with dictionaries in the
 with what is shared marked as shared. So equal digests mean equal object graphs, which deterministic
 code cannot tell apart. A kind of value that is not known here is refused, never passed over.
 
-`pickle` walks the graph. Compiled objects, unreadable to it, are read by their descriptors. What
-an observer heard, and what is counted for people, is not looked at: no member ever asks for it.
+`pickle` walks the graph. It cannot read compiled objects, so these are read by their descriptors.
+Observers and counters for people are left out, because no member ever reads them.
 """
 
 import enum
@@ -29,8 +29,8 @@ from semcast.protocol.observer import Observer
 _VEC: Final = type(vec[i64]([]))
 # By class: how to read all that an object holds.
 _READERS: Final[dict[type, Callable[[Any], object]]] = {}
-# By address: settings, which never change, and what they say. They stay, so that nothing else is
-# ever found there.
+# Settings and their text, by address. Settings never change, and are kept here so that no other
+# object ever gets the address of one.
 _SETTINGS: Final[dict[int, tuple[object, str]]] = {}
 
 
@@ -67,14 +67,14 @@ def _reader(value: object, kind: type) -> Callable[[Any], object]:
     if issubclass(kind, enum.Enum):
         return attrgetter("name")
     if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
-        # Of numbers, all of one kind; numpy itself is not needed here.
+        # An array of numbers. It is recognised by name, so that numpy need not be imported.
         return methodcaller("tolist")
     if issubclass(kind, (Observer, Figures, Transit)):
         return lambda _: None
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return _said
     if issubclass(kind, dict):
-        # Of a class of its own, such as an OrderedDict.
+        # A subclass of dict, such as an OrderedDict.
         return lambda held: list(held.items())
     if hasattr(value, "__dict__") and not issubclass(kind, (list, tuple, set, frozenset)):
         return vars
@@ -82,7 +82,7 @@ def _reader(value: object, kind: type) -> Callable[[Any], object]:
 
 
 def _said(settings: object) -> str:
-    """What settings say, which is all that they hold."""
+    """The text of settings, which has all that they hold."""
     known = _SETTINGS.get(id(settings))
     if known is None:
         known = _SETTINGS[id(settings)] = (settings, repr(settings))
@@ -99,7 +99,7 @@ def _native_reader(value: object, kind: type) -> Callable[[object], object]:
         if isinstance(entry, GetSetDescriptorType) and not _made_anew(value, name)
     ]
     if not names:
-        raise TypeError(f"cannot look into a {kind.__name__}; teach semcast.sim.digest how to")
+        raise TypeError(f"cannot look into a {kind.__name__}; teach {__name__} how to")
     return attrgetter(*names)
 
 

@@ -1,10 +1,10 @@
 """The explorer: a seed in; a random group, traffic and faults, run and judged, out.
 
-Every case is a scenario that follows from its seed alone (`sim.cases`). Safety properties hold on
+Every case is a scenario that follows from its seed alone (`cases`). Safety properties hold on
 every prefix, so that judging the whole journal judges every moment of the run. When the traffic
 ends, faults end, crashed members are removed and slow readers drain; the group must then come to
-rest, within a time that follows from the case (`sim.pace`), and liveness is judged. A case that
-fails is shrunk (`sim.shrink`). Knows nothing of files or terminals.
+rest, within a time that follows from the case (`rest_bound`), and liveness is judged. A case that
+fails is shrunk (`shrink`). Knows nothing of files or terminals.
 """
 
 import time
@@ -17,10 +17,10 @@ from multiprocessing import get_context
 from typing import Final
 
 from semcast.check import check_all, check_safety
-from semcast.sim.cases import case
-from semcast.sim.pace import calm_s, rest_s
+from semcast.sim.exploring.cases import case
+from semcast.sim.exploring.rest_bound import calm_s, rest_s
+from semcast.sim.exploring.shrink import shrink
 from semcast.sim.scenario import ProtocolScenario
-from semcast.sim.shrink import shrink
 from semcast.sim.world import run
 
 # What breaks if a group does not come to rest at all, or not soon, and if our own code raises.
@@ -93,7 +93,7 @@ def explore(
     seconds: float,
     seed: int,
     workers: int = 1,
-    tell: Callable[[Explored], None] | None = None,
+    progress: Callable[[Explored], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     stability: str | None = None,
 ) -> Explored:
@@ -113,8 +113,8 @@ def explore(
             done.virtual_s + verdict.virtual_s,
             failure,
         )
-        if tell is not None:
-            tell(done)
+        if progress is not None:
+            progress(done)
         if failure is not None or clock() >= until_s:
             break
     return done

@@ -1,6 +1,6 @@
 """Small scopes: how many processes and messages, what replaces what, and what may go wrong.
 
-What `sim.exhaust` goes through. Knows nothing of how.
+`exhaust` goes through all runs of a scope. Knows nothing of how it does that.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ NOBODY: Final = -1
 
 @dataclass(frozen=True)
 class Scope:
-    """What is exhausted."""
+    """A small group, and what may happen in it."""
 
     # What each message of process 0 replaces.
     relation: tuple[Replaces, ...]
@@ -26,14 +26,14 @@ class Scope:
     purging: bool = True
     order: str = "fifo"
     f: int = 1
-    # How votes travel, and children of each member in the tree: with one, it is a line.
+    # How votes travel, and how many children a member has in the tree; with one, it is a line.
     stability: str = "gossip"
     branching: int = 1
     # The member whose application takes nothing until the end, or nobody.
     slow: int = NOBODY
     delivery_messages: int = 8
     window_messages: int = 8
-    # How often timers fire at any time, at all members together; beyond that, in the closing phase.
+    # How many timers of all members fire at any time; the rest fire in the closing phase.
     ticks: int = 2
     losses: int = 0
     # Whether a sender that has multicast several messages may send one and then wait (SRM §5.3).
@@ -46,7 +46,7 @@ class Scope:
         """What each message replaces, for people: `-, -, 1`, or `a, -, a` (by key), or `a2, a1, -`
         (key and rank).
         """
-        return ", ".join(map(_told, self.relation))
+        return ", ".join(map(_words, self.relation))
 
     def config(self) -> MemberConfig:
         """How every member is set up: timers as fast as they can be, everybody gossips with all."""
@@ -63,7 +63,7 @@ class Scope:
             stability=self.stability,
             stability_branching=self.branching,
             nak_delay_ns=1,
-            # A datagram with a message takes a nanosecond: the others wait for a timer.
+            # A datagram with a message takes a nanosecond, so that the next waits for a timer.
             bandwidth_bytes_s=200_000_000_000 if self.paced else 0,
             limits=Limits(path_mtu_bytes=576),
         )
@@ -120,7 +120,7 @@ def _subsets(values: list[int]) -> list[tuple[int, ...]]:
     return [chosen for size in range(len(values) + 1) for chosen in combinations(values, size)]
 
 
-def _told(replaces: Replaces) -> str:
+def _words(replaces: Replaces) -> str:
     if isinstance(replaces, Predecessors):
         return "+".join(map(str, replaces.seqs))
     if isinstance(replaces, Ranked):

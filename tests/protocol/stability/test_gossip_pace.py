@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.stability.gossip.telling import Telling
+from semcast.protocol.stability.gossip.pace import GossipPace
 from semcast.settings.setting import MS
 
 PERIOD_NS = 30 * MS
 
 
-def telling(stretch: int, gossip_messages: int = 0) -> Telling:
-    made = Telling(
+def pace_of(stretch: int, gossip_messages: int = 0) -> GossipPace:
+    made = GossipPace(
         MemberConfig(
             gossip_period_ns=PERIOD_NS, gossip_stretch=stretch, gossip_messages=gossip_messages
         )
@@ -22,17 +22,17 @@ def telling(stretch: int, gossip_messages: int = 0) -> Telling:
     return made
 
 
-def told_at(pace: Telling, arrivals_ns: list[int], until_ns: int) -> list[int]:
+def sent_at(pace: GossipPace, arrivals_ns: list[int], until_ns: int) -> list[int]:
     """When others are told, if messages come then and nothing is ever agreed."""
-    told: list[int] = []
+    sent: list[int] = []
     waiting = list(arrivals_ns)
     while True:
         arrival_ns = waiting[0] if waiting else until_ns
         now_ns = min(arrival_ns, int(pace.next_ns))
         if now_ns >= until_ns:
-            return told
+            return sent
         if now_ns == pace.next_ns:
-            told.append(now_ns)
+            sent.append(now_ns)
             pace.begin()
             pace.done(False, now_ns)
         else:
@@ -43,22 +43,22 @@ def told_at(pace: Telling, arrivals_ns: list[int], until_ns: int) -> list[int]:
 @pytest.mark.parametrize("stretch", [1, 4])
 def test_while_messages_keep_coming_others_are_told_every_few_periods(stretch: int) -> None:
     steady = list(range(MS, 1_000 * MS, MS))
-    told = told_at(telling(stretch), steady, 1_000 * MS)
-    assert {later - before for before, later in pairwise(told)} == {stretch * PERIOD_NS}
+    sent = sent_at(pace_of(stretch), steady, 1_000 * MS)
+    assert {later - before for before, later in pairwise(sent)} == {stretch * PERIOD_NS}
 
 
 def test_the_last_message_is_told_of_a_period_after_it() -> None:
     burst = list(range(MS, 50 * MS, MS))
-    told = told_at(telling(4), burst, 90 * MS)
-    assert told == [49 * MS + PERIOD_NS]
+    sent = sent_at(pace_of(4), burst, 90 * MS)
+    assert sent == [49 * MS + PERIOD_NS]
 
 
 def test_nothing_new_is_told_every_period_as_long_as_it_is_not_agreed() -> None:
-    assert told_at(telling(4), [], 100 * MS) == [30 * MS, 60 * MS, 90 * MS]
+    assert sent_at(pace_of(4), [], 100 * MS) == [30 * MS, 60 * MS, 90 * MS]
 
 
 def test_somebody_who_is_behind_is_not_put_off() -> None:
-    pace = telling(4)
+    pace = pace_of(4)
     pace.news(1, MS)
     pace.somebody_is_behind(2 * MS - PERIOD_NS)
     pace.news(1, 3 * MS)
@@ -66,7 +66,7 @@ def test_somebody_who_is_behind_is_not_put_off() -> None:
 
 
 def test_much_at_once_is_not_put_off() -> None:
-    pace = telling(4, gossip_messages=8)
+    pace = pace_of(4, gossip_messages=8)
     pace.news(7, MS)
     assert pace.next_ns == MS + PERIOD_NS
     pace.news(1, 2 * MS)
@@ -78,58 +78,58 @@ def test_much_at_once_is_not_put_off() -> None:
 
 
 def test_who_hears_others_tell_does_so_too_but_not_again_and_again() -> None:
-    pace = telling(4, gossip_messages=1_000)
+    pace = pace_of(4, gossip_messages=1_000)
     pace.news(1, PERIOD_NS)
-    pace.somebody_tells(PERIOD_NS)
+    pace.somebody_gossips(PERIOD_NS)
     assert pace.next_ns == PERIOD_NS
     pace.begin()
     pace.done(False, PERIOD_NS)
     pace.news(1, PERIOD_NS + MS)
-    pace.somebody_tells(PERIOD_NS + MS)
+    pace.somebody_gossips(PERIOD_NS + MS)
     assert pace.next_ns > PERIOD_NS + MS, "its own vector is only a moment old"
-    pace.somebody_tells(2 * PERIOD_NS)
+    pace.somebody_gossips(2 * PERIOD_NS)
     assert pace.next_ns == 2 * PERIOD_NS
 
 
 def test_who_has_much_to_tell_does_so_again_with_others() -> None:
-    pace = telling(4, gossip_messages=1_000)
+    pace = pace_of(4, gossip_messages=1_000)
     pace.news(249, MS)
-    pace.somebody_tells(MS)
+    pace.somebody_gossips(MS)
     assert pace.next_ns > MS
     pace.news(1, 2 * MS)
-    pace.somebody_tells(2 * MS)
+    pace.somebody_gossips(2 * MS)
     assert pace.next_ns == 2 * MS
 
 
 def test_who_has_nothing_to_tell_keeps_silent() -> None:
-    pace = telling(4, gossip_messages=1_000)
-    pace.somebody_tells(10 * PERIOD_NS)
+    pace = pace_of(4, gossip_messages=1_000)
+    pace.somebody_gossips(10 * PERIOD_NS)
     assert pace.next_ns == PERIOD_NS
 
 
-def answers(pace: Telling, until_ns: int) -> list[int]:
+def answers(pace: GossipPace, until_ns: int) -> list[int]:
     """When others are told, if somebody who waits for votes is heard all the time."""
-    told: list[int] = []
+    sent: list[int] = []
     now_ns = 0
     while now_ns < until_ns:
         pace.somebody_waits(now_ns)
         now_ns = int(pace.next_ns)
-        told.append(now_ns)
+        sent.append(now_ns)
         pace.begin()
         pace.done(False, now_ns)
-    return told
+    return sent
 
 
 def test_those_who_all_wait_answer_each_other_ever_less_often() -> None:
     """Else votes that say nothing new fill a narrow link (the explorer's case 20397)."""
-    told = answers(telling(4, gossip_messages=1), 10 * PERIOD_NS)
-    gaps = [later - before for before, later in pairwise(told)]
+    sent = answers(pace_of(4, gossip_messages=1), 10 * PERIOD_NS)
+    gaps = [later - before for before, later in pairwise(sent)]
     assert gaps == sorted(gaps)
     assert gaps[-1] == PERIOD_NS
 
 
 def test_who_has_news_answers_those_who_wait_at_once_again() -> None:
-    pace = telling(4, gossip_messages=8)
+    pace = pace_of(4, gossip_messages=8)
     begin_ns = answers(pace, 10 * PERIOD_NS)[-1]
     pace.news(1, begin_ns)
     pace.begin()

@@ -1,8 +1,8 @@
-"""How long to wait for others: measured round-trip times and disappointments in, deadlines out.
+"""How long to wait for others in a round: how long rounds took in, timeouts out.
 
-As TCP does it (RFC 6298): mean and deviation of what was measured, doubled for each try in vain.
-But where most rounds lose something, most are measured with such tries in them; so that these do
-not make the next ones longer, and those the ones after them, the quickest rounds set a bound.
+A timeout is made as in TCP (RFC 6298), from the mean and the deviation of what was measured, and
+doubles with each wait in vain. But where most rounds lose a message, most measurements include such
+waits. Each would make the next timeout longer, so the quickest rounds set an upper bound.
 """
 
 from typing import Final, final
@@ -10,20 +10,20 @@ from typing import Final, final
 from mypy_extensions import i64
 
 _DOUBLINGS_MAX: Final = 5
-# What is usual is no more than so many times what the quickest round took, or the first guess; that
-# is forgotten slowly, by this part of it in each round, since networks change.
+# A timeout before doubling is at most this many times the quickest round, or the first guess. The
+# quickest is forgotten slowly: each round makes it longer by this part, since networks change.
 _QUICKEST_TIMES: Final = 4
 _QUICKEST_FADES: Final = 16
-# How often nothing is heard of a coordinator before the next one in order stands in for it.
+# After so many waits without a word from the coordinator, the next in order stands in for it.
 _TRIES_MIN: Final = 3
 
 
 @final
-class Patience:
-    """One member's, in one sequence of rounds."""
+class RoundTimeouts:
+    """The timeouts of one member, in the rounds of one page."""
 
     def __init__(self, first_ns: i64, least_ns: i64) -> None:
-        """`first_ns`: a guess, until something was measured."""
+        """`first_ns` is a guess that is used until a round was measured."""
         self._least_ns: Final[i64] = least_ns
         self._first_ns: Final[i64] = first_ns
         self._quickest_ns: i64 = 0
@@ -31,7 +31,7 @@ class Patience:
         self._deviation_ns: i64 = 0
         self._usual_ns: i64 = first_ns
         self._doublings: i64 = 0
-        # Tries since anything was heard of the coordinator.
+        # Waits in vain since the coordinator was last heard.
         self._silent: i64 = 0
 
     def measured(self, took_ns: i64) -> None:
@@ -39,7 +39,8 @@ class Patience:
         faded_ns = self._quickest_ns + self._quickest_ns // _QUICKEST_FADES
         self._quickest_ns = min(faded_ns, took_ns) if faded_ns > 0 else took_ns
         if self._doublings > 0:
-            # It was held up by a loss, or it always takes longer than was thought: go halfway.
+            # Either a loss held this round up, or rounds take longer than was thought. Nobody can
+            # tell which, so only a part of it counts.
             took_ns = min(took_ns, 2 * self._usual_ns)
         if self._mean_ns == 0:
             self._mean_ns = took_ns
@@ -58,11 +59,11 @@ class Patience:
 
     @property
     def tried(self) -> bool:
-        """Whether the coordinator was silent before."""
+        """Whether the coordinator was silent for more than one wait."""
         return self._silent > 1
 
     def wait_ns(self) -> i64:
-        """How long to wait before the next try."""
+        """How long to wait before trying again."""
         return self._usual_ns << self._doublings
 
     def in_vain(self) -> None:
@@ -75,10 +76,10 @@ class Patience:
         self._silent = 0
 
     def ended(self) -> None:
-        """What was waited for has come."""
+        """What this member waited for has come."""
         self._silent = 0
         self._doublings = 0
 
-    def worn_out(self, rank: int) -> bool:
-        """Whether to stand in for the coordinator, being the next but so many."""
+    def should_stand_in(self, rank: int) -> bool:
+        """Whether a member that is `rank` places after the coordinator stands in for it."""
         return self._silent > _TRIES_MIN + rank

@@ -1,36 +1,37 @@
 """How soon a group must be at rest: a scenario in, a bound in simulated seconds out.
 
-Counted from when everything was over: traffic, loss, partitions, pauses, and until others were told
-of who crashed. From then on nothing is in the way, so what is still held has to be repaired and
-voted for, and that takes so many round trips and no more. Who leaves goes on repairing until it may
-go, so that leaving holds nothing up but for the time until others hear of it. The bound is the sum
-of what may have to happen one after the other, with slack: generous for a protocol that works, and
-far below what one needs that asks in vain for a second at a time. Knows nothing of how a run is
-judged.
+The time counts from when everything is over: traffic, loss, partitions, pauses, and until others
+have learned who crashed. From then on nothing is in the way, so what is still held has to be
+repaired and voted for, which takes a number of round trips and no more. A member that leaves goes
+on repairing until it may go, so leaving adds only the time until others hear of it. The bound is
+the sum of all that may have to happen one after the other, with slack: generous for a protocol that
+works, and far too short for one that waits in vain for a second at a time. Knows nothing of how a
+run is judged.
 """
 
 from typing import Final
 
-from semcast.sim.scenario import Costs, Ideal, Lan, Pause, ProtocolScenario, Shared, Slow
+from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.surroundings import Costs, Ideal, Lan, Pause, Shared, Slow
 
-# For chance, and for what comes on top of each other.
+# A factor for bad luck, and for delays that add up.
 SLACK: Final = 2.0
-# What was asked for while datagrams were lost is asked for again after a second at the latest.
+# A request that was lost is repeated after a second at the latest.
 WAIT_S: Final = 1.0
-# Members vote once in a period; so many of them pass until everybody knows what all have.
+# Members vote once in a period; after so many periods everybody knows what all have.
 VOTES: Final = 12
-# Of a window that is missing, so many messages come with every round trip.
+# How many missing messages each round trip brings.
 MESSAGES_PER_ROUND_TRIP: Final = 8
-# What is sent again may be sent by several, and to everybody.
+# How often a message may be sent again: by several members, and to everybody.
 COPIES: Final = 4
 
 
 def calm_s(scenario: ProtocolScenario) -> float:
-    """From when on nothing goes wrong any more."""
+    """The time from which on nothing goes wrong any more."""
     faults = scenario.faults
     held_ms = [faults.reorder_ms] * (faults.reorder > 0)
     held_ms += [faults.duplicate_ms] * (faults.duplicate > 0)
-    # What was held up while there was traffic arrives when it is over.
+    # Datagrams that were held up during the traffic may arrive after it.
     times = [scenario.duration_s + max(held_ms, default=0.0) / 1000]
     times += [cut.until_s for cut in faults.partitions]
     for fault in scenario.process_faults():
@@ -60,7 +61,7 @@ def _leaves(scenario: ProtocolScenario) -> bool:
 
 
 def _round_trip_s(scenario: ProtocolScenario) -> float:
-    """A request, which waits for a random while so that one asks for all, and its answer."""
+    """The time for a request, which waits at random so that one asks for all, and its answer."""
     network, host = scenario.network, scenario.host
     there_us = network.latency_us if isinstance(network, Ideal | Shared) else 100.0
     there_us += 1000 * max((link.delay_ms or 0.0 for link in scenario.links), default=0.0)

@@ -1,7 +1,7 @@
-"""What members tell each other in a round of stability detection (STAB §3, §4).
+"""What members send each other in a round of stability detection (STAB §3, §4).
 
-Arrays have one number for each column, that is, for each sequence of messages. A `Told` is never
-changed once it was made, nor is any array in it: they are shared by whoever sends and receives it.
+Arrays have one number for each column, that is, for each sequence of messages. A round message and
+its arrays never change once it is made, because sender and receivers may share them.
 """
 
 from typing import Final, TypeAlias, final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Numbers: TypeAlias = NDArray[np.int64]
 
 
-# A round begins, or somebody waits for the receiver's votes in it.
+# A round begins, or the sender waits for the receiver's votes in it.
 START: Final = 1
 # The lowest of some members' votes.
 ACK: Final = 2
@@ -24,7 +24,7 @@ ASK: Final = 4
 
 
 @final
-class Told:
+class RoundMessage:
     """One control message of a round."""
 
     def __init__(
@@ -51,13 +51,15 @@ class Told:
         self.newest: Final = newest
 
     def name(self) -> tuple[int, int, int]:
-        """Which round it is of."""
+        """Which round it belongs to: epoch, number and root."""
         return int(self.epoch), int(self.round), int(self.root)
 
-    def without(self, column: int) -> "Told":
-        """The same, but that nothing is said in a column."""
+    def without(self, column: int) -> "RoundMessage":
+        """The same message, but with nothing in one column."""
         values, newest = _zeroed(self.values, column), _zeroed(self.newest, column)
-        return Told(self.kind, self.epoch, self.round, self.root, self.count, values, newest)
+        return RoundMessage(
+            self.kind, self.epoch, self.round, self.root, self.count, values, newest
+        )
 
     def __repr__(self) -> str:
         name = ("?", "START", "ACK", "INFO", "ASK")[self.kind if 1 <= self.kind <= ASK else 0]

@@ -1,4 +1,4 @@
-"""The ways through a tree: a node and a destination in, the next link out.
+"""Routes through a tree: a node and a destination in, the next link out.
 
 Link 2v goes from node v up to its parent, link 2v + 1 from there down to v: the two directions of
 a link differ in the last bit only. Nodes may be numbered in any order.
@@ -14,7 +14,7 @@ from semcast.errors import ConfigError
 
 @final
 class Routes:
-    """The ways through one tree; the root has a parent below 0."""
+    """The routes through one tree, whose root has a parent below 0."""
 
     def __init__(self, parents: list[int]) -> None:
         self.parents = vec[i64](parents)
@@ -47,7 +47,7 @@ class Routes:
         return 2 * children[low] + 1
 
     def _check(self, parents: list[int]) -> list[int]:
-        """Find the children; says the nodes from the root down, or complains."""
+        """Find the children. Returns the nodes from the root down, or raises ConfigError."""
         roots = [node for node, parent in enumerate(parents) if parent < 0]
         for node, parent in enumerate(parents):
             if parent >= len(parents):

@@ -9,18 +9,11 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, Final
 
 from semcast.errors import SemcastError
-from semcast.sim.scenario import (
-    Consumer,
-    Crash,
-    Faults,
-    Ideal,
-    Protocol,
-    ProtocolScenario,
-    Restarts,
-)
+from semcast.sim.scenario import Protocol, ProtocolScenario
+from semcast.sim.surroundings import Consumer, Crash, Faults, Ideal, Restarts
 from semcast.sim.traffic import Overwrites
 
-# Of every table these are written even where they say nothing new: they tell tables apart.
+# Keys that are written even where they have the default: they say which kind of table it is.
 _ALWAYS: Final = ("kind", "model", "seed")
 # Making these larger does not make a scenario simpler.
 _KEPT: Final = ("reliability", "f", "delivery_messages", "window_messages")
@@ -48,8 +41,8 @@ def shrink(
 def within_promise(scenario: ProtocolScenario) -> bool:
     """Whether no more members crash than are survived.
 
-    A member that is back has nothing of what it had, so it counts from its first crash on, and only
-    once: what it loses when it crashes again are copies that nobody had to count on.
+    A member that comes back has lost what it had, so it counts from its first crash on. It counts
+    once: the copies that it loses in later crashes are none that anybody relied on.
     """
     crashed = {fault.member for fault in scenario.process_faults() if isinstance(fault, Crash)}
     return scenario.protocol.reliability == "sender" or len(crashed) <= scenario.protocol.f

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from semcast.errors import ConfigError
-from semcast.sim.settings import Between, Settings, hints_of
+from semcast.sim.ranges import Between, Settings, hints_of
 
 ROUND_MEMBERS_MAX: Final = 1_000_000
 ProtocolName: TypeAlias = Literal["coordp", "fulldist", "train", "s_coordp", "s_train", "gossip"]
@@ -80,7 +80,7 @@ class Links(Settings):
     # How long a message is under way on the links below the root, those below these, and so on;
     # the last counts for all further levels. Nothing: 0, as on the paper's LAN.
     delays_ms: Annotated[tuple[float, ...], Between(0, 10_000)] = ()
-    # Of what each hop carries.
+    # The share of messages that each hop loses.
     loss: Annotated[float, Between(0, 0.9)] = 0.0
 
 
@@ -118,7 +118,7 @@ class Sizes(Settings):
 
 @dataclass(frozen=True)
 class Gossip(Settings):
-    """Each member tells a few others, every so often (SRM §5.3)."""
+    """Each member sends what it knows to a few others, once in a period (SRM §5.3)."""
 
     # 0: 30 ms, or as much longer as the links near the root and the processors need to keep up.
     period_ms: Milliseconds = 0.0
@@ -133,7 +133,7 @@ class Traffic(Settings):
     duration_s: Annotated[float, Between(0.001, 1e5)] = 20.0
     # So many messages of a sender wait to become stable at most; then all senders stop.
     window_messages: Annotated[int, Between(1, 1_000_000)] = 100
-    # How long a message takes to a member; that share is missed and comes so much later.
+    # How long a message takes to a member; the share `loss` is missed and comes `repair_ms` later.
     latency_ms: Milliseconds = 5.0
     loss: Annotated[float, Between(0, 0.9)] = 0.0
     repair_ms: Milliseconds = 50.0
@@ -145,7 +145,7 @@ class Traffic(Settings):
 
 @dataclass(frozen=True)
 class Variant(Settings):
-    """One of several settings to compare; what it does not name is as in the scenario."""
+    """One of several variants to compare; keys that it does not name are as in the scenario."""
 
     title: str
     tree: Tree | None = None
@@ -188,7 +188,7 @@ class StabilityScenario(Settings):
     timeout_ms: Milliseconds = 0.0
     # A round that takes longer is given up, and reported as such.
     deadline_s: Annotated[float, Between(1e-3, 1e6)] = 36_000.0
-    # None: one round, about messages that everybody has received some of. Else round after round.
+    # With traffic there is round after round; None: one round, on messages that are already there.
     traffic: Traffic | None = None
     # Each of these protocols in each of these variants, with so many seeds from the first on.
     compare: tuple[str, ...] = ()

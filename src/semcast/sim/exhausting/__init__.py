@@ -1,0 +1,1 @@
+"""Small groups in which everything that can happen is tried."""

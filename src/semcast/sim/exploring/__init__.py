@@ -1,0 +1,1 @@
+"""Random cases: drawn from a seed, run, judged, and shrunk if they fail."""
