@@ -146,17 +146,6 @@ MUTANTS: Final = (
         first=5,
     ),
     Mutant(
-        "a bound on all messages: what is kept for others does not count",
-        "explore",
-        (
-            Patch(
-                "protocol/streams/own_room.py",
-                "        kept = self._retained.held\n",
-                "        kept = self._retained.held - self._retained.held\n",
-            ),
-        ),
-    ),
-    Mutant(
         "off by one in the bitmap",
         "exhaust",
         (
