@@ -11,17 +11,14 @@ from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
 from semcast.live.host import hosting
-from semcast.live.host.attendance import ATTEND_NS
 from semcast.live.host.host import Host
 from semcast.live.host.portion import Portion
 from semcast.live.host.seat import Seat
+from semcast.live.host.timing import ATTEND_MANY_NS, ATTEND_NS
 from semcast.live.meeting.session import Session
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.machine import Machine
 from semcast.wire.message import Message
-
-# How long an application that has many messages waiting leaves more of them in the sockets.
-ATTEND_MANY_NS: Final = 5_000_000
 
 
 class Engine:
@@ -36,7 +33,7 @@ class Engine:
         self.host: Final = host
         self.clock: Final = host.clock
         self.lock: Final = host.lock
-        self.seat: Final = Seat(session, host.clock)
+        self.seat: Final = Seat(session)
         # How many messages applications took, but for those that `_portion` counts.
         self._delivered: i64 = 0
         self._portion: Final = Portion()

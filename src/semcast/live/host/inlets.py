@@ -5,6 +5,7 @@ read once, and its datagrams are told apart by the group id in their header; a s
 is left to that group's transport. Nothing here takes longer the more seats there are.
 """
 
+import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,8 +15,8 @@ from mypy_extensions import i64
 
 from semcast.live.host.clock import Clock
 from semcast.live.host.seat import Seat
+from semcast.live.host.timing import YIELD_NS
 from semcast.live.host.waker import Waker
-from semcast.live.host.watch import Watch
 from semcast.live.sockets.address import Address
 
 # Sockets that are read in one turn, at most. The kernel names those that were not read first the
@@ -105,8 +106,8 @@ class Inlets:
         self._poll_leaders: Final[Callable[[float, int], list[tuple[int, int]]]] = (
             self._leaders.poll
         )
-        # Only of these can one be told of in microseconds; see `_doze`.
-        self._dozes: Final = self._leaders.fileno() < _SELECTED_MAX
+        # Whether `doze` can wait for them.
+        self.can_doze: Final = self._leaders.fileno() < _SELECTED_MAX
 
     def add(self, seat: Seat) -> None:
         """From now on its sockets are waited for."""
@@ -137,37 +138,36 @@ class Inlets:
         """The inlet with this number; None if it is a waker, or gone."""
         return self._by_fileno.get(fileno)
 
-    def await_ready(self, watch: Watch, now_ns: i64, until_ns: i64) -> list[int]:
-        """A leader's wait: what can be read, by then at the latest; awake when its group expects
-        something.
-        """
-        ready: list[int] = []
-        begins_ns = watch.begins_ns(now_ns)
-        if begins_ns < until_ns and (self._dozes or begins_ns == now_ns):
-            if begins_ns > now_ns:
-                ready = self._doze(begins_ns - now_ns)
-                now_ns = self._clock.now_ns()
-            if not ready:
-                ready = watch.watch(self.look, now_ns, until_ns)
-                now_ns = self._clock.now_ns()
-        return ready or self._poll(until_ns - now_ns)
-
     def look(self) -> list[int]:
         """What can be read now."""
-        return self._poll(0)
+        return self.sleep(0)
 
-    def _poll(self, wait_ns: i64) -> list[int]:
+    def sleep(self, wait_ns: i64) -> list[int]:
+        """A leader sleeps until a socket is ready. Returns those that are."""
         # Without a number Python makes room for a thousand events in each call.
         events = self._poll_leaders(_seconds(wait_ns), SOCKETS_PER_TURN)
         return [fileno for fileno, _ in events]
 
-    def _doze(self, wait_ns: i64) -> list[int]:
-        """Sleep, to some microseconds, while `_poll` sleeps for whole milliseconds."""
+    def doze(self, wait_ns: i64) -> list[int]:
+        """The same, but exact to some microseconds, where `sleep` counts whole milliseconds."""
         ready = select.select([self._leaders.fileno()], [], [], int(wait_ns) / 1e9)[0]
-        return self._poll(0) if ready else []
+        return self.look() if ready else []
 
-    def wait(self, wait_ns: i64) -> list[int]:
-        """The wait of the engine's thread."""
+    def watch(self, until_ns: i64) -> list[int]:
+        """A leader stays awake until a socket is ready, but no longer than until then, and not if
+        somebody else wants the processor. Returns the sockets that are ready.
+        """
+        alone = True
+        while True:
+            ready = self.look()
+            now_ns = self._clock.now_ns()
+            if ready or not alone or now_ns >= until_ns:
+                return ready
+            os.sched_yield()
+            alone = self._clock.now_ns() - now_ns < YIELD_NS
+
+    def stand_in(self, wait_ns: i64) -> list[int]:
+        """The engine's thread sleeps until a socket is ready. Returns those that are."""
         events = self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN)
         return [fileno for fileno, _ in events]
 

@@ -5,16 +5,13 @@ by one. What it was given can be replaced no more; so one that needs longer for 
 reader, is given one at a time, and everything else stays where it can be replaced.
 """
 
-from typing import Final, final
+from typing import final
 
 from mypy_extensions import i64
 
+from semcast.live.host.timing import PORTION_MESSAGES_MAX, QUICK_NS
 from semcast.protocol.machine import Machine
 from semcast.wire.message import Message
-
-# Soon, and the most messages at a time: together an eighth of a millisecond.
-QUICK_NS: Final = 4_000
-PORTION_MAX: Final = 32
 
 
 @final
@@ -59,7 +56,7 @@ class Portion:
         if message is not None:
             return message
         quick = now_ns - self._since_ns < self._size * QUICK_NS
-        self._size = min(2 * self._size, PORTION_MAX) if quick else 1
+        self._size = min(2 * self._size, PORTION_MESSAGES_MAX) if quick else 1
         self._since_ns = now_ns
         if self._size == 1:
             message = member.take_one(now_ns)

@@ -10,11 +10,10 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError
-from semcast.live.host.burst import TAIL_NS, Burst
-from semcast.live.host.clock import FOREVER, Clock
+from semcast.live.host import timing
+from semcast.live.host.clock import FOREVER
 from semcast.live.host.deadlines import Due
-from semcast.live.host.patience import USUAL_NS
-from semcast.live.host.watch import Watch
+from semcast.live.host.estimates import Burst, Wakefulness
 from semcast.live.meeting.session import Session
 
 
@@ -22,11 +21,11 @@ from semcast.live.meeting.session import Session
 class Seat(Due):
     """One group's place at a host; callers hold the host's lock."""
 
-    def __init__(self, session: Session, clock: Clock) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.session: Final = session
         self.burst: Final = Burst()
-        self.watch: Final = Watch(session.config.spin_us * 1000, clock)
+        self.wakefulness: Final = Wakefulness(session.config.spin_us * 1000)
         # Called when a message or room for one is there for those who wait without a thread; what
         # is called must not block, nor hold the group, which is to leave once nobody holds it.
         # See `Host.notify`.
@@ -64,7 +63,7 @@ class Seat(Due):
         time to come back and finish it.
         """
         if self.owing:
-            return self.left_ns + USUAL_NS
+            return self.left_ns + timing.AWAY_USUAL_NS
         due_ns: i64 = self.session.next_deadline_ns()
         return min(due_ns, self._tail_ns)
 
@@ -72,7 +71,7 @@ class Seat(Due):
         """What was accepted waits for more; whether it is the first that does."""
         if self._tail_ns < FOREVER:
             return False
-        self._tail_ns = now_ns + TAIL_NS
+        self._tail_ns = now_ns + timing.TAIL_NS
         return True
 
     def flush(self, now_ns: i64) -> None:
