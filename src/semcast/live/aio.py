@@ -12,7 +12,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from types import TracebackType
 from typing import Any, Unpack
 
 from semcast.errors import GroupClosedError, WindowFullError
@@ -161,7 +160,7 @@ class Group(BaseGroup):
         >>> await watching
         """
         told = asyncio.Event()
-        listener = self._teller.listen(partial(self._waiters.call, told.set))
+        listener = self._feed.listen(partial(self._waiters.call, told.set))
         try:
             while True:
                 told.clear()
@@ -174,7 +173,7 @@ class Group(BaseGroup):
                 else:
                     await told.wait()
         finally:
-            self._teller.forget(listener)
+            self._feed.forget(listener)
 
     async def leave(self, drain_s: float = DRAIN_S) -> bool:
         """Leave the group, as soon as all others have what this member sent and, with reliability
@@ -208,12 +207,7 @@ class Group(BaseGroup):
     async def __aenter__(self) -> "Group":
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         await self.leave(DRAIN_S if kind is None else 0.0)
 
     # -- waiting -----------------------------------------------------------------------------------
@@ -319,14 +313,9 @@ class Joining:
         self._group = await self._join()
         return self._group
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         assert self._group is not None
-        await self._group.__aexit__(kind, error, trace)
+        await self._group.__aexit__(kind, *rest)
 
 
 def _close(opening: "Future[Group]") -> None:

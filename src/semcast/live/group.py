@@ -16,7 +16,7 @@ from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.host.engine import Engine
 from semcast.live.inside import Inside
-from semcast.live.insight.telling import Listener, Teller
+from semcast.live.insight.event_feed import EventFeed, Listener
 from semcast.live.meeting.health import Event, MemberView
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
@@ -31,10 +31,10 @@ class BaseGroup:
         self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
     ) -> None:
         self.config: Final = config
-        self._teller: Final = Teller(config.group, config.name)
-        self._inside: Final = Inside(config, observer, self._teller)
+        self._feed: Final = EventFeed(config.group, config.name)
+        self._inside: Final = Inside(config, observer, self._feed)
         self._engine: Final[Engine] = self._inside.engine
-        self._engine.session.on_ended = self._teller.wake
+        self._engine.session.on_ended = self._feed.wake
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
         self._held: Final = _Held()

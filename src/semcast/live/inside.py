@@ -15,9 +15,9 @@ from semcast.ids import Source
 from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
 from semcast.live.insight import telemetry
+from semcast.live.insight.event_feed import EventFeed
 from semcast.live.insight.metrics import Samples
 from semcast.live.insight.record import Recorder
-from semcast.live.insight.telling import Teller
 from semcast.live.meeting import joining
 from semcast.live.meeting.control import Responder
 from semcast.live.meeting.health import PERIOD_NS as HEALTH_PERIOD_NS
@@ -35,10 +35,7 @@ class Inside:
     """The parts of one member."""
 
     def __init__(
-        self,
-        config: GroupConfig,
-        observer: Callable[[Source], Observer | None],
-        teller: Teller,
+        self, config: GroupConfig, observer: Callable[[Source], Observer | None], feed: EventFeed
     ) -> None:
         self.group: Final = config.group
         self.member: Final = config.name
@@ -53,7 +50,7 @@ class Inside:
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
         self.health: Final = Health(
-            self.engine.session, lambda: self.engine.delivered, teller.tell, teller.log
+            self.engine.session, lambda: self.engine.delivered, feed.publish, feed.log
         )
         self.engine.session.silent = self.health.silent
         self.engine.session.on_unsettled = self.health.left_unsettled

@@ -75,13 +75,9 @@ def _warn_if_others_read(path: Path, found: os.stat_result) -> None:
     if not who or where in _warned or _is_borrowed(where):
         return
     _warned.add(where)
-    log.warning(
-        "%s holds a secret and %s can read it; do: chmod 600 %s",
-        path,
-        " and ".join(who),
-        shlex.quote(str(path)),
-        extra={"semcast": {"kind": "secret_readable", "path": str(path)}},
-    )
+    text, about = "%s holds a secret and %s can read it; do: chmod 600 %s", str(path)
+    extra = {"semcast": {"kind": "secret_readable", "path": about}}
+    log.warning(text, path, " and ".join(who), shlex.quote(about), extra=extra)
 
 
 def _is_borrowed(path: Path) -> bool:

@@ -92,7 +92,7 @@ class Attendance:
             # The leader waits for another group, and perhaps for long.
             self._leader_waker.wake_by(due_ns)
         if session.config.deliver_own:
-            self._tell(seat)
+            self._wake_waiting(seat)
 
     def attend(self, seat: Seat, now_ns: i64, fresh_ns: i64) -> None:
         """The application is here without waiting, and takes a turn, unless the sockets were read
@@ -235,11 +235,11 @@ class Attendance:
         for seat in self._turns.end(now_ns, owing):
             if seat.followers and seat.soon_back:
                 quick = seat
-            self._tell(seat)
+            self._wake_waiting(seat)
         return quick
 
-    def _tell(self, seat: Seat) -> None:
-        """Whoever waits for this group looks again."""
+    def _wake_waiting(self, seat: Seat) -> None:
+        """Have whoever waits for this group look again."""
         if seat.followers:
             self._followers.wake(seat)
         if self._place.leader is seat:

@@ -65,7 +65,7 @@ class Host(Attendance):
     def fail(self, seat: Seat, error: Exception) -> None:
         """End this seat; the others go on."""
         self._turns.fail(seat, error)
-        self._tell(seat)
+        self._wake_waiting(seat)
 
     def leave(self, seat: Seat) -> None:
         """Leave the group, once. Threads that wait for it are told."""
@@ -81,7 +81,7 @@ class Host(Attendance):
                 if seat.on_ready is not None:
                     self._unthreaded -= 1
                     seat.wanted = True
-                self._tell(seat)
+                self._wake_waiting(seat)
                 seat.session.close()
 
     def leave_all(self) -> None:

@@ -215,20 +215,16 @@ class Recorder:
             assert session.member is not None, "only members tell anything"
             me = session.me
             roster = session.roster
-            joined = roster.former_incarnation >= 0
+            joined = roster.was_here
             others = [
                 node_name(Source(peer.id, peer.incarnation))
                 for peer in roster.peers.values()
                 if peer.id in roster.members
             ]
             members = others if joined else sorted([*others, node_name(me)])
-            found = Header.of(
-                session.member.config,
-                members or [node_name(me)],
-                run_name(session),
-                session.config.group,
-                one_order=False,
-            )
+            run, group = run_name(session), session.config.group
+            members = members or [node_name(me)]
+            found = Header.of(session.member.config, members, run, group, one_order=False)
         return replace(found, node=self._scribe.node, name=self._config.name, joined=joined)
 
 

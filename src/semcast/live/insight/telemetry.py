@@ -43,9 +43,7 @@ def watch(member: Observed) -> bool:
             histogram.newest = deque(maxlen=SAMPLES_MAX)
             if name not in _histograms:
                 _histograms[name] = meter.create_histogram(
-                    name,
-                    description=text,
-                    explicit_bucket_boundaries_advisory=histogram.bounds,
+                    name, description=text, explicit_bucket_boundaries_advisory=histogram.bounds
                 )
     _members.add(member)
     # A member that is still looking for the others has few of them yet.
@@ -53,11 +51,8 @@ def watch(member: Observed) -> bool:
         name = metric.name
         if name not in _made:
             _made.add(name)
-            make = (
-                meter.create_observable_counter
-                if metric.is_counter
-                else meter.create_observable_gauge
-            )
+            kind = "counter" if metric.is_counter else "gauge"
+            make = getattr(meter, f"create_observable_{kind}")
             name_there, read = name.removesuffix("_total"), _reader(api, name)
             make(name_there, callbacks=[read], description=metric.meaning)
     return True

@@ -54,15 +54,10 @@ def start(
         seeds = resolve(config.peers, config.ipv6)
         for warning in transport.warnings:
             log.warning("%s", warning)
-        session = Session(
-            config,
-            transport,
-            seeds,
-            # Later lives have larger numbers; if the clock was set back, others will tell.
-            new_life(time.time_ns(), secrets.randbits(62)),
-            random.Random(secrets.randbits(256)),
-            observer,
-        )
+        # Later lives have larger numbers. If the clock was set back, others say so.
+        life = new_life(time.time_ns(), secrets.randbits(62))
+        stream = random.Random(secrets.randbits(256))
+        session = Session(config, transport, seeds, life, stream, observer)
         transport.ignore_own()
         engine = Engine(session, host)
     except BaseException:
@@ -141,11 +136,11 @@ def _uncounted(session: Session) -> str:
     # If they do not agree among themselves, what most of them say.
     said = list(elsewhere.values())
     members = max(said, key=said.count)
-    tellers = sorted(name for name, named in elsewhere.items() if named == members)
+    speakers = sorted(name for name, named in elsewhere.items() if named == members)
     return (
         f"group {config.group!r} seems to be complete without {config.name!r}, which was not let "
         f"in for {config.join_timeout_s:g} s: its {len(members)} members are "
-        f"{_listed(sorted(members))}, say {_listed(tellers)}; members are counted from the start, "
+        f"{_listed(sorted(members))}, say {_listed(speakers)}; members are counted from the start, "
         f"so raise size to {len(members) + 1}, or add {config.name!r} to members, at all of them, "
         "and start them again"
     )

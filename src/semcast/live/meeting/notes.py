@@ -14,7 +14,7 @@ from typing import Any, Final
 from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
-from semcast.live.meeting.askers import asker_ids
+from semcast.live.meeting.asker_ids import asker_ids
 from semcast.live.meeting.door import KEY_BYTES, Came, Door
 from semcast.live.meeting.roster import Roster, is_life
 from semcast.live.sockets.address import Address
@@ -126,13 +126,11 @@ class NoteExchange(ABC):
         self.transport.look_again()
         self.transport.send_all([datagram])
         if seeking or not self.transport.multicast:
-            known = (
-                set(self.roster.addresses())
-                if self.transport.multicast
-                else set(self.transport.peers)
-            )
-            # Multicast has reached those who are newly there.
-            there = [] if self.transport.multicast else self._newly_there()
+            if self.transport.multicast:
+                # It has reached members that are newly there.
+                known, there = set(self.roster.addresses()), list[Address]()
+            else:
+                known, there = set(self.transport.peers), self._newly_there()
             for seed in {**self._seeds, **dict.fromkeys(there)}:
                 if seed not in known:
                     self.transport.send(seed, [datagram])

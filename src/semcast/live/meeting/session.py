@@ -238,14 +238,8 @@ class Session(NoteExchange):
             self.transport.receive_buffer_bytes // 2,
             [roster.name_of(member) for member in roster.members],
         )
-        self.member = self._make(
-            limits,
-            self.me,
-            roster.view(limits.f),
-            self._stream,
-            self._observer(self.me),
-            roster.former_incarnation >= 0,
-        )
+        view, observer, joins = roster.view(limits.f), self._observer(self.me), roster.was_here
+        self.member = self._make(limits, self.me, view, self._stream, observer, joins)
         self._remove_gone(now_ns)
         self.say_hello(now_ns)
 

@@ -86,15 +86,10 @@ def open_multicast(settings: TransportSettings, ports: Ports | None = None) -> M
         listening = sockets.bind(_heard_at(group, family), shared=True)
         join_group(listening, interface, group[0])
         opened = Opened(
-            sending,
-            (listening,),
-            family,
-            settings.path_mtu_bytes or interface.carries_bytes,
-            sockets.receive_buffer_bytes,
-            sockets.warnings + without_multicast(interface),
-            _connected(sockets, interface, group, settings.ttl),
-            sockets.close,
-        )
+            sending, (listening,), family, settings.path_mtu_bytes or interface.carries_bytes,
+            sockets.receive_buffer_bytes, sockets.warnings + without_multicast(interface),
+            _connected(sockets, interface, group, settings.ttl), sockets.close,
+        )  # fmt: skip
         return MulticastTransport(opened, group, interface, settings.ttl)
 
 
