@@ -108,7 +108,7 @@ def test_a_member_that_does_not_answer_changes_the_exit_code(
 ) -> None:
     with joined(["a", "b"]) as group:
         group["b"]._engine.session.handlers.pop("ask")
-        where = [*reach(group, secrets[0]), "--timeout", "1.5"]
+        where = [*reach(group, secrets[0]), "--timeout", "2"]
         found = told(capsys, "members", *where, code=1)
         assert found["not_answering"] == ["b"]
         assert [row["answers"] for row in found["members"]] == [True, False]
