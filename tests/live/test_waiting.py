@@ -271,8 +271,10 @@ def test_others_follow_only_while_a_place_is_kept(later_ns: int, action: Action)
 def test_a_place_is_given_up_if_the_group_that_it_is_kept_for_is_left() -> None:
     place = Place()
     place.leave(A_READER, True, NOW)
-    assert place.forget(ANOTHER) is Action.NOTHING
-    assert place.forget(A_READER) is Action.PASS_ON
+    assert place.was_kept_for(A_READER)
+    assert not place.was_kept_for(ANOTHER)
+    assert place.give_up() is Action.PASS_ON
+    assert not place.was_kept_for(A_READER)
     assert place.ask(ANOTHER, False, NOW) is Action.LEAD
 
 

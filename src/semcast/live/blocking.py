@@ -131,7 +131,7 @@ class Group(BaseGroup):
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """What happens to the group from now on, until this member leaves, or until nothing happens
-        for `timeout` seconds. Who takes it too slowly is told how many events it missed.
+        for `timeout` seconds. A listener that is too slow finds how many events it missed.
 
         >>> for event in group.events(timeout=0.1):
         ...     print(event.kind, event.member, event.text)

@@ -16,6 +16,7 @@ from semcast.errors import InputError
 log: Final = logging.getLogger("semcast")
 
 SECRET_BYTES_MAX: Final = 4096
+_OTHERS: Final = (("its group", stat.S_IRGRP), ("everybody", stat.S_IROTH))
 # Each file is warned of once in the life of a process.
 _warned: Final[set[Path]] = set()
 
@@ -66,11 +67,7 @@ def _warn_if_others_read(path: Path, found: os.stat_result) -> None:
     # A pipe, a terminal or /dev/stdin is not kept anywhere; and Windows has other permissions.
     if os.name != "posix" or not stat.S_ISREG(found.st_mode):
         return
-    who = [
-        name
-        for name, bit in (("its group", stat.S_IRGRP), ("everybody", stat.S_IROTH))
-        if found.st_mode & bit
-    ]
+    who = [name for name, bit in _OTHERS if found.st_mode & bit]
     where = path.absolute()
     if not who or where in _warned or _is_borrowed(where):
         return

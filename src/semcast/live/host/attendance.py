@@ -1,10 +1,9 @@
-"""Attendance: what applications do at a host, from any thread: they send, read, and wait.
+"""Attendance: what applications' threads do at a host: they send, read, and wait.
 
-A thread that waits for a message of any group takes turns itself, for all of them, so that a
-message needs one wake-up, not two: it is the leader, and other threads that wait are its followers.
-Where messages come in quick succession it does not even fall asleep between them. An application
-that comes back soon gets what was read before the rest of the turn is done: it is done when it is
-back, or by whoever takes a turn next.
+A thread that waits for a message of any group takes turns itself, for all groups, so that a message
+needs one wake-up, not two: it is the leader, and other threads that wait are its followers. An
+application that is soon back gets its message before the rest of the turn is done; the rest is done
+when it is back, or by whoever takes a turn next. Who leads and who follows is for `waiting` to say.
 """
 
 import threading
@@ -31,27 +30,27 @@ class Attendance:
     def __init__(self) -> None:
         self.lock: Final = FairLock()
         self.clock: Final = Clock()
-        # Wakes a thread that reads the sockets; and the engine's own.
+        # The first wakes the leader, the second the engine's thread.
         self._leader_waker: Final = Waker()
         self._waker: Final = Waker()
         self._inlets: Final = Inlets(self._leader_waker, self._waker, self.clock)
         self._turns: Final = Turns(self._inlets)
         self._attention: Final = Attention()
-        # Who waits at the sockets; readers are told apart by their seats.
+        # Who waits at the sockets; a reader is known by its seat.
         self._place: Final = Place()
         # The threads that wait while another reads the sockets.
         self._followers: Final = Followers()
-        # How many seats have applications that wait without a thread.
+        # How many seats have applications that wait in an event loop, without a thread.
         self._unthreaded = 0
-        # The seat of the application that was here last; and the last one that gathers sends.
+        # The seat whose application was here last, and the last one that gathers sends.
         self._here: Seat | None = None
         self._gathering: Seat | None = None
-        # Whether the engine's thread only looks in; and whether the host has ended.
+        # Whether the engine's thread is asleep away from the sockets; whether the host has ended.
         self._looking_in = False
         self._ended = False
 
     def accepted(self, seat: Seat, size_bytes: i64, now_ns: i64) -> None:
-        """So much was accepted for sending: send it now, or together with what follows."""
+        """The member accepted so much for sending. Send it now, or together with what follows."""
         self._here = seat
         what = seat.burst.accepted(size_bytes, now_ns)
         if what == GATHER:
@@ -73,8 +72,8 @@ class Attendance:
         seat.burst.done(now_ns)
 
     def flush(self, seat: Seat, now_ns: i64, late_ns: i64 = 0) -> None:
-        """Send what is to be sent; messages go before whatever else is due, and what is not late by
-        so much is left to the engine's thread.
+        """Send what is to be sent, messages before whatever else is due. What is not late by
+        `late_ns` is left to the engine's thread.
         """
         session = seat.session
         seat.flush(now_ns)
@@ -110,7 +109,7 @@ class Attendance:
         self._turns.outdate(seat)
 
     def wait(self, seat: Seat, ready: Callable[[], bool], until_ns: i64) -> bool:
-        """Until `ready`; False if it is not so in time. Others may have the lock meanwhile."""
+        """Wait until `ready`. Returns False if it is not so in time. The lock is free meanwhile."""
         waiting = False
         try:
             while not ready():
@@ -221,16 +220,16 @@ class Attendance:
         return False
 
     def _forget(self, seat: Seat) -> None:
-        """It is about to be left: nothing is to hold it, and nobody to wait for its reader."""
+        """The seat is about to be left: nothing may hold it, and nobody wait for its reader."""
         if self._here is seat:
             self._here = None
         if self._gathering is seat:
             self._gathering = None
-        if self._place.forget(seat) is Action.PASS_ON:
+        if self._place.was_kept_for(seat) and self._place.give_up() is Action.PASS_ON:
             self._pass_on()
 
     def _end_turn(self, now_ns: i64, owing: Seat | None) -> Seat | None:
-        """Says which seat has a reader that waits, and is never long away, if any."""
+        """End a turn. Returns a seat whose reader follows and is never long away, if any."""
         quick: Seat | None = None
         for seat in self._turns.end(now_ns, owing):
             if seat.followers and seat.soon_back:
@@ -248,7 +247,7 @@ class Attendance:
             seat.on_ready()
 
     def _close(self) -> None:
-        """Let go of everything, once nobody waits any more."""
+        """Close what threads wait on, once none waits any more."""
         self._inlets.close()
         self._waker.close()
         self._leader_waker.close()

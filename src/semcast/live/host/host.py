@@ -1,11 +1,10 @@
-"""The host: one lock, one thread and one wait for all groups of a process. Seats go in; each is
-kept going.
+"""The host: one lock, one thread and one wait for all groups of a process. Seats go in, and each
+is kept going.
 
-A *turn* is: read the sockets that are ready, do what is due, send what is to be sent. Any thread
-that holds the lock may take one: mostly the engine's own, so that an application that sleeps or
-computes does not stop its members from acknowledging, repairing and purging; but applications that
-are here take turns themselves (`attendance`). Meanwhile the engine's thread only looks in now and
-then.
+A *turn* reads the sockets that are ready, does what is due and sends what is to be sent. Any thread
+that holds the lock may take one. The engine's own thread does when no application does, so that an
+application that sleeps or computes does not stop its members from acknowledging, repairing and
+purging. While applications take turns themselves (`attendance`), it only looks in now and then.
 """
 
 import threading
@@ -23,16 +22,16 @@ from semcast.live.sockets.ports import Ports
 
 @final
 class Host(Attendance):
-    """Keeps seats going. But for `start`, `leave` and `end`, callers hold the lock."""
+    """Keeps seats going. Callers hold the lock, except for `start`, `leave` and `end`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ports: Final = Ports()
         # How many groups have a seat here, or are about to take one; see `hosting`.
         self.claims = 0
-        # Whether it can look after nobody any more.
+        # Whether its thread has failed, so that it can look after no group any more.
         self.broken = False
-        # Those that were not left yet.
+        # The seats that were not left yet.
         self._seats: Final[dict[Seat, None]] = {}
         self._ending = False
         self._started = False
@@ -41,12 +40,12 @@ class Host(Attendance):
     # -- seats -------------------------------------------------------------------------------------
 
     def add(self, seat: Seat) -> None:
-        """Look after this one, as soon as the thread is started."""
+        """Look after this seat, as soon as the thread is started."""
         self._seats[seat] = None
         self._turns.add(seat)
         self._attention.fit(seat.session.transport.receive_buffer_bytes)
         if self._looking_in or self._started:
-            self._waker.wake()  # it has to know when this one is due
+            self._waker.wake()  # it has to know when this seat is due
 
     def start(self) -> None:
         """Begin; from now on members take care of themselves."""
@@ -57,7 +56,7 @@ class Host(Attendance):
             self._own_thread.start()
 
     def notify(self, seat: Seat, on_ready: Callable[[], None]) -> None:
-        """Its application waits without a thread, and is called instead; see `Seat.on_ready`."""
+        """Its application waits in an event loop, and is called; see `Seat.on_ready`."""
         if seat.on_ready is None and not seat.closing:
             self._unthreaded += 1
         seat.on_ready = on_ready
@@ -68,7 +67,7 @@ class Host(Attendance):
         self._wake_waiting(seat)
 
     def leave(self, seat: Seat) -> None:
-        """Leave the group, once. Threads that wait for it are told."""
+        """Leave the group, once, and wake the threads that wait for it."""
         with self.lock:
             seat.closing = True
             self._seats.pop(seat, None)
@@ -76,7 +75,7 @@ class Host(Attendance):
             try:
                 seat.session.leave(self.clock.now_ns())
             finally:
-                # A leader that has just been told of these sockets finds nobody there.
+                # A leader that poll has just told of these sockets finds no seat for them.
                 self._turns.remove(seat)
                 if seat.on_ready is not None:
                     self._unthreaded -= 1
@@ -101,7 +100,7 @@ class Host(Attendance):
                 else:
                     self._stand_in(now_ns)
         except Exception as error:
-            # A bug of ours, and of no one seat.
+            # This is a bug of ours that concerns no single seat, so all of them end.
             with self.lock:
                 self.broken = True
                 for seat in list(self._turns.seats):
@@ -158,30 +157,26 @@ class Host(Attendance):
 
     def _intervene(self, now_ns: i64) -> None:
         found = self._finding(now_ns)
-        if found is Input.KEPT_IN_VAIN:
-            self._place.give_up()
+        action = self._place.give_up() if found is Input.KEPT_IN_VAIN else self._place.step(found)
+        if action is Action.PASS_ON:
             self._pass_on()
-            return
-        action = self._place.step(found)
-        if action is Action.NOTHING or self._ending:
-            return
-        if action is Action.TAKE_TURN:
-            self._turns.read_in(now_ns, self._inlets.look(), False)
-        if self._gathering is not None:
-            self._turns.activate(self._gathering)
-            self._gathering = None
-        self._end_turn(now_ns, None)
+        elif action is not Action.NOTHING and not self._ending:
+            if action is Action.TAKE_TURN:
+                self._turns.read_in(now_ns, self._inlets.look(), False)
+            if self._gathering is not None:
+                self._turns.activate(self._gathering)
+                self._gathering = None
+            self._end_turn(now_ns, None)
 
     def _looked(self, now_ns: i64) -> None:
         """Let what was found decide when to look next."""
         here, leader = self._here, self._place.leader
         away_ns = self._attention.away_ns(now_ns)
+        unread_ns = now_ns - self._turns.read_ns
         if leader is not None:
             attentive = cast(Seat, leader).soon_back or away_ns > timing.IDLE_NS
         else:
-            attentive = (
-                away_ns < timing.PAUSE_NS and now_ns - self._turns.read_ns < timing.AWAY_USUAL_NS
-            )
+            attentive = away_ns < timing.PAUSE_NS and unread_ns < timing.AWAY_USUAL_NS
         busy = here is not None and here.burst.goes_on
         self._attention.looked(now_ns, attentive, busy, self._turns.came_bytes)
 
@@ -193,7 +188,7 @@ class Host(Attendance):
         if gathering is not None and gathering.burst.unsent_bytes > 0:
             return Input.NEGLECTED
         if self._place.leader is not None:
-            # It does not know of what came to be due since it began to wait.
+            # A leader does not know of what became due since it began to wait.
             attended = self._turns.known_due_ns > now_ns - timing.AWAY_USUAL_NS
         else:
             attended = now_ns - self._turns.read_ns < self._attention.allowed_ns
@@ -202,7 +197,7 @@ class Host(Attendance):
     # -- the end -----------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """All seats were left: end the thread, and let go of everything."""
+        """End the thread and close everything, after all seats were left."""
         with self.lock:
             self._ending = True
         self._waker.wake()
@@ -211,15 +206,15 @@ class Host(Attendance):
             self._own_thread.join()
         with self.lock:
             self._ended = True
-            # A thread may be about to wait for these sockets. It was woken, and closes them, so
-            # that nobody ever waits for a number that is somebody else's by then.
+            # A thread may be about to poll these sockets. We wake it and let it close them, so that
+            # it never polls a closed descriptor, which may be another file by then.
             if self._place.leader is None:
                 self._close()
             else:
                 self._leader_waker.wake()
 
     def after_fork(self) -> None:
-        """In a forked child: these are another process's members, and not to be touched."""
+        """In a forked child the members are the parent's: close what is ours, and touch nothing."""
         self.lock.renew()
         self._ending = True
         self.ports.renew()

@@ -1,8 +1,9 @@
-"""Inlets: the sockets that datagrams come in by, and whom they are for.
+"""Inlets: the sockets that datagrams come in by. Seats go in; ready sockets, and datagrams by seat,
+come out.
 
-Seats go in, ready sockets and datagrams by seat come out. A socket that several groups share is
-read once, and its datagrams are told apart by the group id in their header; a socket of one group
-is left to that group's transport. Nothing here takes longer the more seats there are.
+A socket that several groups share is read once, and the group id in a datagram's header says whose
+it is; a socket of one group is left to that group's transport. Nothing here takes longer the more
+seats there are.
 """
 
 import os
@@ -19,17 +20,17 @@ from semcast.live.host.timing import YIELD_NS
 from semcast.live.host.waker import Waker
 from semcast.live.sockets.address import Address
 
-# Sockets that are read in one turn, at most. The kernel names those that were not read first the
-# next time, so a few that are never empty do not keep the others waiting.
+# A turn reads at most so many sockets. The next time the kernel first names those that were not
+# read, so a few that are never empty do not keep the others waiting.
 SOCKETS_PER_TURN: Final = 8
-# Datagrams that are read of a shared socket in one turn; of other sockets the session decides.
+# A turn reads at most so many datagrams of a shared socket; of others the session decides.
 _DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's group stands in its header; see wire/header.py.
 _GROUP_FROM: Final = 4
 _GROUP_TO: Final = 12
-# File descriptors that `select` knows.
+# `select` knows only file descriptors below this.
 _SELECTED_MAX: Final = 1024
-# The kernel counts milliseconds, and not up to for ever.
+# The kernel cannot wait for ever: it counts milliseconds in 32 bits.
 _WAIT_NS_MAX: Final = 1000 * 1_000_000_000
 
 Received = list[tuple[bytes, Address]]
@@ -42,7 +43,7 @@ class Inlet:
     def __init__(self, fileno: int) -> None:
         self.fileno: Final = fileno
         self.seats: Final[dict[bytes, Seat]] = {}
-        # The seat that has it for itself, if there is one.
+        # The only seat, if there is just one.
         self.only: Seat | None = None
 
     def add(self, seat: Seat) -> None:
@@ -59,8 +60,8 @@ class Inlet:
         self.only = next(iter(self.seats.values())) if len(self.seats) == 1 else None
 
     def read(self, calm: bool) -> list[tuple[Seat, Received]]:
-        """What waits there, by seat. What is for none of them goes to the first, which counts it
-        among the datagrams that it refuses.
+        """The datagrams that wait there, by seat. Those that are for none of the seats go to the
+        first, which counts them as refused.
         """
         first = next(iter(self.seats.values()))
         transport = first.session.transport
@@ -110,7 +111,7 @@ class Inlets:
         self.can_doze: Final = self._leaders.fileno() < _SELECTED_MAX
 
     def add(self, seat: Seat) -> None:
-        """From now on its sockets are waited for."""
+        """Wait for the sockets of this seat from now on."""
         found: list[Inlet] = []
         for fileno in seat.session.transport.filenos():
             inlet = self._by_fileno.get(fileno)
@@ -123,8 +124,8 @@ class Inlets:
         self._by_seat[seat] = found
 
     def remove(self, seat: Seat) -> None:
-        """No longer; to be called before they are closed. A thread that was told that one of them
-        is ready finds nobody there.
+        """Wait for them no longer; to be called before they are closed. A thread that has just
+        heard that one of them is ready finds no inlet for it.
         """
         for inlet in self._by_seat.pop(seat, []):
             inlet.remove(seat)
@@ -177,8 +178,8 @@ class Inlets:
         return self._leaders.closed
 
     def close(self) -> None:
-        """Let go of both sets, and not of the sockets: in a forked child the sets are its parent's
-        too, which goes on waiting for its sockets.
+        """Close both sets, but leave the sockets in them: in a forked child the sets are also the
+        parent's, which goes on waiting.
         """
         self._leaders.close()
         self._own.close()

@@ -1,8 +1,8 @@
-"""Portions: a member's messages in, one after the other out, for who takes them singly.
+"""Portions: a member's messages go in, and come out one after the other.
 
-One that comes back for the next message soon is given several at a time, which costs less than one
-by one. What it was given can be replaced no more; so one that needs longer for a message, a slow
-reader, is given one at a time, and everything else stays where it can be replaced.
+An application that takes messages singly, and comes back for the next one soon, is given several at
+a time, which costs less than one by one. Messages that were given can no longer be replaced, so an
+application that needs longer is given one at a time, and the others stay replaceable.
 """
 
 from typing import final
@@ -32,7 +32,7 @@ class Portion:
         return len(self._messages) > 0
 
     def next(self) -> Message | None:
-        """The next of those that are here. Taking one from a list is one step: needs no lock."""
+        """The next message that is here. Taking it from a list is one step, so needs no lock."""
         if not self._messages:
             return None
         try:
@@ -41,7 +41,7 @@ class Portion:
             return None
 
     def rest(self, messages_max: i64) -> list[Message]:
-        """Those that are here, at most so many."""
+        """The messages that are here, at most so many."""
         found: list[Message] = []
         while len(found) < messages_max:
             message = self.next()
@@ -51,7 +51,7 @@ class Portion:
         return found
 
     def take(self, member: Machine, now_ns: i64) -> Message | None:
-        """The next message, if there is one; with the lock that is around the member held."""
+        """The next message, if there is one. The caller holds the lock of the member."""
         message = self.next()
         if message is not None:
             return message

@@ -1,13 +1,11 @@
-"""Waiting: who waits at the sockets of a host, as a table. What happens goes in, what to do comes
-out.
+"""Waiting: what happens goes in; what the thread that saw it does comes out, from one table.
 
 Sockets have to be read, whatever applications do, but by one thread at a time: two that wake for
-one datagram are in each other's way. There is one place at the sockets, and this is the state
-machine of that place. Threads of applications and the engine's thread say what happened (`Input`),
-and carry out what the table answers (`Action`). Nothing here knows a clock, a thread or a lock:
-times come in, and readers are only told apart. The numbers come from `timing`, and what is said of
-an application's habits (is it near, is it soon back, when is its next message expected) comes from
-`estimates`. The same table is in docs/design/live.md.
+one datagram are in each other's way. So there is one place at the sockets, and this is its state
+machine. Threads of applications, and the engine's thread, say what happened (`Input`) and carry out
+what the table answers (`Action`). No clock, thread or lock is known here: times are arguments, and
+readers are only told apart. Numbers come from `timing`, and an application's habits (is it near, is
+it soon back, when is its next message expected) from `estimates`. docs/design/live.md explains it.
 """
 
 import enum
@@ -169,21 +167,17 @@ class Place:
             self._kept_for = reader
             self.kept_until_ns = now_ns + KEPT_NS
         elif action is Action.PASS_ON:
-            self._give_up()
+            self._kept_for, self.kept_until_ns = None, -FOREVER
         return action
 
     def give_up(self) -> Action:
-        """The reader for which the place was kept does not come back."""
-        self._give_up()
+        """The reader for which the place was kept does not come back, or its group is left."""
+        self._kept_for, self.kept_until_ns = None, -FOREVER
         return self.step(Input.KEPT_IN_VAIN)
 
-    def forget(self, reader: object) -> Action:
-        """The group of this reader is left."""
-        return self.give_up() if self._kept_for is reader else Action.NOTHING
-
-    def _give_up(self) -> None:
-        self._kept_for = None
-        self.kept_until_ns = -FOREVER
+    def was_kept_for(self, reader: object) -> bool:
+        """Whether the place is kept for this reader, or was the last time that it was kept."""
+        return self._kept_for is reader
 
     def is_kept(self, now_ns: i64) -> bool:
         """Whether a reader is expected to take the place."""

@@ -21,7 +21,7 @@ from semcast.live.meeting.asker_ids import ASKERS, asker_id
 from semcast.live.meeting.control import ANSWER_CHARACTERS_MAX, PARTS_MAX
 from semcast.live.meeting.door import NOTHING, is_token
 from semcast.live.meeting.joining import resolve, transport_settings
-from semcast.live.sockets.address import Address, family_of
+from semcast.live.sockets.address import family_of
 from semcast.live.sockets.datagrams import Opened, Transport
 from semcast.live.sockets.multicast import MulticastTransport, group_of, interface_of, send_through
 from semcast.live.sockets.opening import opening
@@ -125,12 +125,10 @@ class Asker:
     def _send(self, datagram: bytes) -> None:
         if self._transport.multicast:
             self._transport.send_all([datagram])
-        for seed in self._seeds if not self._transport.multicast else self._configured():
-            self._transport.send(seed, [datagram])
-
-    def _configured(self) -> list[Address]:
-        """With multicast, only those whom a user named are asked by themselves as well."""
-        return list(self._seeds) if self._config.peers else []
+        # With multicast, members are asked by themselves only if a user named some.
+        if self._config.peers or not self._transport.multicast:
+            for seed in self._seeds:
+                self._transport.send(seed, [datagram])
 
     def _listen(self, hearing: "_Hearing", until_s: float) -> Iterator[Answer]:
         while (left_s := until_s - time.monotonic()) > 0:
