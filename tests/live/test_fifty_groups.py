@@ -296,6 +296,6 @@ def test_groups_that_are_forgotten_leave_and_others_go_on() -> None:
             engine = forgotten._engine
             del forgotten
             gc.collect()
-            wait_until(lambda engine=engine: engine.closed, "it leaves")  # type: ignore[misc]
+            wait_until(lambda engine=engine: engine.seat.closing, "it leaves")  # type: ignore[misc]
             a.send(b"x")
             assert b.receive(DEADLINE_S).payload == b"x"

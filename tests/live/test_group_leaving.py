@@ -204,7 +204,7 @@ def test_who_is_interrupted_while_leaving_has_left() -> None:
         with pytest.raises(KeyboardInterrupt):
             group.leave()
         assert group.closed
-        assert engine.closed
+        assert engine.seat.closing
     finally:
         engine.stop()
 

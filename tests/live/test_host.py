@@ -455,10 +455,10 @@ def test_the_last_group_that_is_left_ends_the_host(two: list[Pair]) -> None:
     one.engine.stop()
     one.engine.stop()  # harmless
     assert host._own_thread.is_alive()
-    assert not host._inlets.closed
+    assert not host._inlets._leaders.closed
     other.engine.stop()
     assert not host._own_thread.is_alive()
-    assert host._inlets.closed
+    assert host._inlets._leaders.closed
 
 
 # -- applications without a thread -----------------------------------------------------------------

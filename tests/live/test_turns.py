@@ -195,7 +195,7 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
 
 
 def is_closed(pair: Pair) -> bool:
-    return pair.engine.host._inlets.closed
+    return pair.engine.host._inlets._leaders.closed
 
 
 def test_leaving_closes_nothing_that_somebody_is_about_to_wait_for(pair: Pair) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from semcast.live.host.clock import FOREVER
 from semcast.live.host.timing import KEPT_LAST_NS, KEPT_NS
-from semcast.live.host.waiting import _LINES, TABLE, Action, Input, Place, State
+from semcast.live.host.waiting import _LINES, TABLE, Action, Input, SocketPlace, State
 
 LIVE_MD = Path(__file__).parents[2] / "docs" / "design" / "live.md"
 NOW = 1_800_000_000_000_000_000
@@ -37,7 +37,7 @@ def test_the_table_has_a_column_for_every_state_and_a_row_for_every_input() -> N
 
 @pytest.mark.parametrize(("state", "found"), list(product(State, Input)))
 def test_every_state_knows_what_to_do_about_every_input(state: State, found: Input) -> None:
-    place = Place()
+    place = SocketPlace()
     place.state = state
     next_state, action = TABLE[state][found]
     assert place.answer(found) is action
@@ -93,7 +93,7 @@ class Story:
     """A place, and the states that it goes through."""
 
     def __init__(self) -> None:
-        self.place = Place()
+        self.place = SocketPlace()
         self.now_ns = NOW
         self.states = [self.place.state]
 
@@ -252,7 +252,7 @@ def test_the_documentation_explains_every_name(kind: type[State | Input | Action
 
 @given(st.integers(0, 2 * KEPT_NS))
 def test_a_place_is_kept_for_one_reader_and_for_a_while(later_ns: int) -> None:
-    place = Place()
+    place = SocketPlace()
     assert place.leave(A_READER, True, NOW) is Action.KEEP
     now_ns = NOW + later_ns
     in_time = later_ns < KEPT_NS
@@ -263,13 +263,13 @@ def test_a_place_is_kept_for_one_reader_and_for_a_while(later_ns: int) -> None:
 
 @pytest.mark.parametrize(("later_ns", "action"), [(0, Action.FOLLOW), (KEPT_NS, Action.LEAD)])
 def test_others_follow_only_while_a_place_is_kept(later_ns: int, action: Action) -> None:
-    place = Place()
+    place = SocketPlace()
     place.leave(A_READER, True, NOW)
     assert place.ask(ANOTHER, False, NOW + later_ns) is action
 
 
 def test_a_place_is_given_up_if_the_group_that_it_is_kept_for_is_left() -> None:
-    place = Place()
+    place = SocketPlace()
     place.leave(A_READER, True, NOW)
     assert place.was_kept_for(A_READER)
     assert not place.was_kept_for(ANOTHER)
@@ -279,7 +279,7 @@ def test_a_place_is_given_up_if_the_group_that_it_is_kept_for_is_left() -> None:
 
 
 def test_the_engine_looks_often_as_long_as_places_are_kept_now_and_then() -> None:
-    place = Place()
+    place = SocketPlace()
     far_ns = NOW + FOREVER // 4
     assert place.look_ns(far_ns, NOW) == far_ns
     place.leave(A_READER, True, NOW)
@@ -291,7 +291,7 @@ def test_the_engine_looks_often_as_long_as_places_are_kept_now_and_then() -> Non
 
 
 def test_who_owes_the_rest_of_a_turn_does_it_before_it_leads_but_follows_at_once() -> None:
-    place = Place()
+    place = SocketPlace()
     assert place.ask(A_READER, True, NOW) is Action.SETTLE
     assert place.ask(A_READER, False, NOW) is Action.LEAD
     assert place.leader == A_READER
@@ -301,7 +301,7 @@ def test_who_owes_the_rest_of_a_turn_does_it_before_it_leads_but_follows_at_once
 
 def test_a_leader_that_cannot_doze_sleeps() -> None:
     """There are descriptors for which the kernel counts only milliseconds."""
-    place = Place()
+    place = SocketPlace()
     place.ask(A_READER, False, NOW)
     assert place.expect(NOW + 1, NOW, NOW + 2, can_doze=False) is Action.SLEEP
     assert place.expect(NOW, NOW, NOW + 2, can_doze=False) is Action.WATCH

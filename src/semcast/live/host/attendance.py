@@ -20,7 +20,7 @@ from semcast.live.host.followers import Followers
 from semcast.live.host.inlets import Inlets
 from semcast.live.host.seat import Seat
 from semcast.live.host.turns import Turns
-from semcast.live.host.waiting import Action, Input, Place
+from semcast.live.host.waiting import LEAD, SLEEP, Action, Input, SocketPlace
 from semcast.live.host.waker import Waker
 
 
@@ -37,7 +37,7 @@ class Attendance:
         self._turns: Final = Turns(self._inlets)
         self._attention: Final = Attention()
         # Who waits at the sockets; a reader is known by its seat.
-        self._place: Final = Place()
+        self._place: Final = SocketPlace()
         # The threads that wait while another reads the sockets.
         self._followers: Final = Followers()
         # How many seats have applications that wait in an event loop, without a thread.
@@ -124,7 +124,7 @@ class Attendance:
                     seat.soon_back = now_ns - seat.left_ns < timing.SOON_NS
                 owes = seat.seated and (seat.owing or seat.burst.unsent_bytes > 0)
                 action = self._place.ask(seat, owes, now_ns)
-                if action is Action.LEAD:
+                if action is LEAD:
                     self._lead(seat, now_ns, until_ns)
                 elif action is Action.FOLLOW:
                     self._follow(seat, until_ns - now_ns)
@@ -185,7 +185,7 @@ class Attendance:
         """Wait as a leader, asleep or awake. Returns the sockets that are ready."""
         begins_ns = seat.wakefulness.begins_ns(now_ns)
         action = self._place.expect(begins_ns, now_ns, until_ns, self._inlets.can_doze)
-        while action is not Action.SLEEP:
+        while action is not SLEEP:
             if action is Action.DOZE:
                 ready = self._inlets.doze(begins_ns - now_ns)
             else:

@@ -49,11 +49,6 @@ class Engine:
         """How many messages applications took."""
         return self._delivered + self._portion.taken
 
-    @property
-    def closed(self) -> bool:
-        """Whether it was stopped."""
-        return self.seat.closing
-
     def start(self) -> None:
         """Begin; from now on the member takes care of itself."""
         self.host.start()

@@ -172,11 +172,6 @@ class Inlets:
         events = self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN)
         return [fileno for fileno, _ in events]
 
-    @property
-    def closed(self) -> bool:
-        """Whether nobody can wait any more."""
-        return self._leaders.closed
-
     def close(self) -> None:
         """Close both sets, but leave the sockets in them: in a forked child the sets are also the
         parent's, which goes on waiting.

@@ -112,9 +112,18 @@ _LINES: Final = [line.split() for line in _TEXT.splitlines() if line]
 # By the position of a state and of an input: threads look something up for every wait.
 TABLE: Final = [[_cell(state, row[state + 1]) for row in _LINES[1:]] for state in State]
 
+# Every wait needs these, and a name of the module is found faster than one of an enum.
+_KEPT: Final = State.KEPT
+_READER_WAITS: Final = Input.READER_WAITS
+_NOT_EXPECTED: Final = Input.NOT_EXPECTED
+_EXPECTED_NOW: Final = Input.EXPECTED_NOW
+_LEADER_BACK: Final = Input.LEADER_BACK
+LEAD: Final = Action.LEAD
+SLEEP: Final = Action.SLEEP
+
 
 @final
-class Place:
+class SocketPlace:
     """The place at the sockets of one host. Callers hold the host's lock, but for the leader and
     for `answer`, which changes nothing.
     """
@@ -139,24 +148,24 @@ class Place:
 
     def ask(self, reader: object, owes: bool, now_ns: i64) -> Action:
         """A reader wants to wait."""
-        if self._is_kept_from(reader, now_ns):
+        if self.state is _KEPT and self._is_kept_from(reader, now_ns):
             action = self.step(Input.OTHER_WAITS)
         else:
-            action = self.step(Input.READER_OWES if owes else Input.READER_WAITS)
-        if action is Action.LEAD:
+            action = self.step(Input.READER_OWES if owes else _READER_WAITS)
+        if action is LEAD:
             self.leader = reader
         return action
 
     def expect(self, begins_ns: i64, now_ns: i64, until_ns: i64, can_doze: bool) -> Action:
         """The leader waits until then at the most, and it pays to be awake from `begins_ns` on."""
         if begins_ns >= until_ns or (begins_ns > now_ns and not can_doze):
-            return self.step(Input.NOT_EXPECTED)
-        return self.step(Input.EXPECTED_LATER if begins_ns > now_ns else Input.EXPECTED_NOW)
+            return self.step(_NOT_EXPECTED)
+        return self.step(Input.EXPECTED_LATER if begins_ns > now_ns else _EXPECTED_NOW)
 
     def leader_is_back(self) -> None:
         """The leader holds the lock again, and takes a turn."""
         self.leader = None
-        self.step(Input.LEADER_BACK)
+        self.step(_LEADER_BACK)
 
     def leave(self, reader: object, soon_back: bool, now_ns: i64) -> Action:
         """A reader ends its wait, and others wait, too."""
@@ -181,11 +190,11 @@ class Place:
 
     def is_kept(self, now_ns: i64) -> bool:
         """Whether a reader is expected to take the place."""
-        return self.state is State.KEPT and now_ns < self.kept_until_ns
+        return self.state is _KEPT and now_ns < self.kept_until_ns
 
     def is_kept_in_vain(self, now_ns: i64) -> bool:
         """Whether the reader for which it was kept should have come by now."""
-        return self.state is State.KEPT and now_ns >= self.kept_until_ns
+        return self.state is _KEPT and now_ns >= self.kept_until_ns
 
     def _is_kept_from(self, reader: object, now_ns: i64) -> bool:
         return self._kept_for is not reader and self.is_kept(now_ns)

@@ -40,11 +40,6 @@ class Histogram:
         if self.newest is not None:
             self.newest.append(value)
 
-    @property
-    def count(self) -> int:
-        """How many there were."""
-        return sum(self.counts)
-
 
 class Samples:
     """Looks at the engine after some of its turns, with its lock held."""
