@@ -1,4 +1,5 @@
-"""Files with a group's secret: a path in, the secret out, and a warning if others can read it too.
+"""Files with a group's secret: a path goes in; the secret comes out, and a warning if others can
+read the file, too.
 
 Whoever has the secret is a member, so a file that other users of the machine can read is a hole
 that nothing else in semcast closes.

@@ -1,7 +1,7 @@
-"""Diagnosis: an interface and a group in; one line per check out, with what to do about it.
+"""Diagnosis: an interface and a group go in; one line per check comes out, with what to do.
 
 `fail` means that a member on this machine would not work, `warn` that it would work worse than it
-could. Knows nothing of how the lines are shown.
+could. How the lines are shown is decided elsewhere.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""A port for Prometheus: what a member counts in, answers to its requests out.
+"""A port for Prometheus: what a member counts goes in; answers to requests come out.
 
-`prometheus_client` writes the text. One request after the other is answered, from a thread of its
-own, and none for longer than a few seconds. Knows nothing of what the metrics mean.
+`prometheus_client` writes the text. A thread of the server answers one request after the other, and
+none for longer than a few seconds. What the metrics mean is in `metrics`.
 """
 
 import threading

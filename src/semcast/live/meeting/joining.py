@@ -1,7 +1,7 @@
-"""Joining: a configuration in, a running engine in a complete group out.
+"""Joining: a configuration goes in; a running engine in a complete group comes out.
 
-Opens the transport, looks up peers, waits until all members have found each other, and says why if
-they have not. The way back, leaving, is the engine's.
+Joining opens the transport, looks up peers, waits until all members have found each other, and says
+why if they have not. The engine does the leaving.
 """
 
 import atexit
@@ -44,7 +44,7 @@ def start(
             f"stability={config.stability!r} needs numpy, which is not installed; "
             "pip install 'semcast[rounds]'"
         )
-    # A group of one needs nobody, and so no way to anybody.
+    # A group of one needs no peers, so it is as if it had some.
     has_peers = bool(config.peers) or config.group_size == 1
     host = hosting.claim()
     transport: Transport | None = None
@@ -78,7 +78,7 @@ def _check_tree(config: GroupConfig, path_mtu_bytes: int) -> None:
 
 
 def wait_complete(engine: Engine) -> None:
-    """Until all members are there; raises and leaves if they are not in time."""
+    """Wait until all members are there; if they are not in time, leave and raise why."""
     config = engine.session.config
     try:
         complete = engine.wait_for(lambda: engine.session.member is not None, config.join_timeout_s)
@@ -131,9 +131,9 @@ def incomplete(session: Session) -> GroupClosedError:
 
 
 def _uncounted(session: Session) -> str:
-    """For a newcomer: the others made up the group without it, as far as they were heard."""
+    """What to say to a newcomer if the others have formed the group without it."""
     config, elsewhere = session.config, session.roster.elsewhere
-    # If they do not agree among themselves, what most of them say.
+    # If the others do not agree, what most of them say counts.
     said = list(elsewhere.values())
     members = max(said, key=said.count)
     speakers = sorted(name for name, named in elsewhere.items() if named == members)
@@ -153,7 +153,7 @@ def _listed(names: list[str]) -> str:
 
 
 def transport_settings(config: GroupConfig) -> TransportSettings:
-    """What the transport is told."""
+    """The settings of the transport."""
     given = {one.name: getattr(config, one.name) for one in at(Place.TRANSPORT)}
     return TransportSettings(group_id=group_id(config.group), **given)
 

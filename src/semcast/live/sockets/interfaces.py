@@ -1,6 +1,6 @@
-"""Network interfaces: a name, an address or nothing in; which interface that is out.
+"""Network interfaces: a name, an address or nothing goes in; which interface that is comes out.
 
-Linux tells through netlink and ioctl, which, unlike /sys, always speak of the network namespace
+We ask Linux through netlink and ioctl, which, unlike /sys, always answer for the network namespace
 of the caller. Elsewhere an interface is named by its address, and its MTU is taken to be 1,500.
 """
 
