@@ -26,10 +26,9 @@ FILES = (
 LIVE = (
     "host/clock.py",
     "host/waker.py",
-    "host/burst.py",
-    "host/patience.py",
-    "host/rhythm.py",
-    "host/watch.py",
+    "host/timing.py",
+    "host/estimates.py",
+    "host/waiting.py",
     "host/fair_lock.py",
     "host/deadlines.py",
     "host/seat.py",

@@ -22,7 +22,7 @@ from tests.live.processes import DEADLINE_S, SECRET, new_group
 
 from semcast.cli import main
 from semcast.live.blocking import Group
-from semcast.live.meeting import control
+from semcast.live.meeting import asker
 
 NAMES = ["a", "b"]
 NEW = "the secret that comes after it 12"
@@ -108,7 +108,7 @@ def test_a_member_that_does_not_answer_changes_the_exit_code(
 ) -> None:
     with joined(["a", "b"]) as group:
         group["b"]._engine.session.handlers.pop("ask")
-        where = [*reach(group, secrets[0]), "--timeout", "1.5"]
+        where = [*reach(group, secrets[0]), "--timeout", "2"]
         found = told(capsys, "members", *where, code=1)
         assert found["not_answering"] == ["b"]
         assert [row["answers"] for row in found["members"]] == [True, False]
@@ -198,7 +198,7 @@ def test_keys_are_rotated_in_three_steps_each_of_which_may_be_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A question that is repeated is answered again, and the second time nothing was changed.
-    monkeypatch.setattr(control, "_REPEAT_S", DEADLINE_S)
+    monkeypatch.setattr(asker, "_REPEAT_S", DEADLINE_S)
     name, *with_old = reach(group, secrets[0])
     new = ["--new-secret-file", secrets[1]]
     early = complaint(capsys, "keys", "use", name, "2", *with_old, *new)

@@ -24,7 +24,7 @@ from semcast.wire.message import Message
 
 
 def told(message: Message) -> list[Any]:
-    """A message as JSON; payloads are latin-1, ages in milliseconds."""
+    """A message as JSON; payloads are latin-1, ages in milliseconds, send times in nanoseconds."""
     return [
         message.sender,
         message.source.incarnation,
@@ -33,6 +33,7 @@ def told(message: Message) -> list[Any]:
         message.payload.decode("latin-1"),
         list(message.skipped),
         (time.time_ns() - int(message.sent_ns)) / 1e6,
+        int(message.sent_ns),
     ]
 
 

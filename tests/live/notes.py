@@ -15,8 +15,9 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, Source
 from semcast.live.config import configure
 from semcast.live.meeting import control
-from semcast.live.meeting.askers import asker_id
-from semcast.live.meeting.control import Answer, Responder, _Hearing
+from semcast.live.meeting.asker import Answer, _Hearing
+from semcast.live.meeting.asker_ids import asker_id
+from semcast.live.meeting.control import Responder
 from semcast.live.meeting.door import NOTHING, Came
 from semcast.live.meeting.notes import _SEEDS_MAX
 from semcast.live.meeting.roster import member_id
@@ -79,10 +80,10 @@ def genuine() -> list[dict[str, Any]]:
     """One of every kind there is."""
     asked: list[dict[str, Any]] = [
         {"kind": "ask", "what": what, "id": NUMBER, "token": TOKEN}
-        for what in (*control.TELLING, *control.CHANGING)
+        for what in (*control.INQUIRIES, *control.CHANGES)
     ]
     for one in asked:
-        if one["what"] in control.CHANGING:
+        if one["what"] in control.CHANGES:
             one |= {"key_id": 2, "secret": bytes(range(32)).hex()}
     asked.append(asked[0] | {"token": NOTHING})
     proofs: list[dict[str, Any]] = [
@@ -261,7 +262,7 @@ class Victim:
         if TOKEN.encode() not in note:
             return note
         token = self.session.door._own(came)
-        for what in (*control.TELLING, *control.CHANGING):
+        for what in (*control.INQUIRIES, *control.CHANGES):
             if f'"{what}"'.encode() in note:
                 period = came.now_ns // control.TOKEN_PERIOD_NS
                 token = self.responder._token(what, NUMBER, HERE, period)

@@ -11,8 +11,9 @@ from typing import Any
 from tests.live.fake_world import SECRET, World
 
 from semcast.ids import Source
-from semcast.live.meeting import control
-from semcast.live.meeting.control import Answer, Responder, _Hearing
+from semcast.live.meeting import asker, control
+from semcast.live.meeting.asker import Answer, _Hearing
+from semcast.live.meeting.control import Responder
 from semcast.live.meeting.door import NOTHING
 from semcast.live.meeting.roster import member_id
 from semcast.live.sockets.address import Address
@@ -49,9 +50,9 @@ def note_kinds() -> list[str]:
     """What members do something about, what askers do; and what a hello may say besides."""
     world = Watched(names="a")
     handled = world.join("a").session.handlers
-    asked = [f"ask {what}" for what in (*control.TELLING, *control.CHANGING)]
+    asked = [f"ask {what}" for what in (*control.INQUIRIES, *control.CHANGES)]
     said = ["goodbye", "left", "evicted", "peers"]
-    return [*(kind for kind in handled if kind != "ask"), *control.ANSWERING, *asked, *said]
+    return [*(kind for kind in handled if kind != "ask"), *asker.ANSWERING, *asked, *said]
 
 
 KEYS = Keyring(SECRET)
@@ -148,7 +149,7 @@ def a_whole_life(**settings: Any) -> Watched:
     traffic(world, [a, b, c])
     # Its keys change, and change back.
     world.network.loss = 0.0
-    for what in control.TELLING:
+    for what in control.INQUIRIES:
         assert world.ask(a, what).ok
     for what, key_id in [("install", 2), ("use", 2), ("use", 1), ("remove", 2)]:
         for member in (a, b, c):

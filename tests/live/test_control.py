@@ -18,8 +18,9 @@ from semcast.ids import Source
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
 from semcast.live.meeting import control
-from semcast.live.meeting.askers import ASKERS, asker_ids
-from semcast.live.meeting.control import Answers, Asker, Responder, _Hearing
+from semcast.live.meeting.asker import Answers, Asker, _Hearing
+from semcast.live.meeting.asker_ids import ASKERS, asker_ids
+from semcast.live.meeting.control import Responder
 from semcast.live.meeting.door import NOTHING, Came
 from semcast.live.meeting.session import Session
 from semcast.live.sockets.address import Address
@@ -122,7 +123,7 @@ def test_whoever_does_not_answer_is_named() -> None:
 
 def test_keys_rotate_without_losing_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     # A question that is repeated is answered again, and the second time nothing was changed.
-    monkeypatch.setattr(control, "_REPEAT_S", DEADLINE_S)
+    monkeypatch.setattr("semcast.live.meeting.asker._REPEAT_S", DEADLINE_S)
     with joined(["a", "b"]) as group:
         name = name_of(group)
         group["a"].send(b"before")
@@ -295,7 +296,7 @@ def test_no_more_answers_a_second_than_the_bound(
 # -- tokens ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", [*control.TELLING, *control.CHANGING])
+@pytest.mark.parametrize("what", [*control.INQUIRIES, *control.CHANGES])
 @pytest.mark.parametrize(
     "other",
     [

@@ -8,7 +8,7 @@ from bench.flood import KINDS, forger
 from tests.live.fake_world import World, payloads
 
 from semcast.ids import Source
-from semcast.live.meeting.askers import asker_id
+from semcast.live.meeting.asker_ids import asker_id
 from semcast.live.meeting.joining import incomplete
 from semcast.live.meeting.notes import CHECK_NS
 from semcast.testing import FakeMember

@@ -91,10 +91,16 @@ def test_a_slow_member_is_logged_by_one_member_for_all(caplog: pytest.LogCapture
                 ),
                 f"{one.name} hears that c is slow",
             )
-        told = [record for record in caplog.records if "c is slow" in record.getMessage()]
+
+        def logged() -> list[logging.LogRecord]:
+            return [record for record in caplog.records if "c is slow" in record.getMessage()]
+
+        # Whoever hears nothing of c for a while logs that first, and its slowness later.
+        wait_until(lambda: bool(logged()), "somebody logs it")
+        told = logged()
         # Another one takes over if it hears nothing of the first, which on a busy machine may be.
         most = 1 + sum(event.kind == "silent" for event in b.past_events())
-        assert 1 <= len(told) <= most
+        assert len(told) <= most
         assert {record.levelname for record in told} == {"WARNING"}
         assert told[0].semcast["member"] == "c"  # type: ignore[attr-defined]
         c.receive(DEADLINE_S)

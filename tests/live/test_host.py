@@ -12,8 +12,9 @@ from tests.live.groups import wait_until
 from tests.live.pair import MANY, MS, Pair, Script
 
 from semcast.errors import GroupClosedError
-from semcast.live.host.followers import KEPT_NS
 from semcast.live.host.host import Host
+from semcast.live.host.timing import KEPT_NS
+from semcast.live.host.waiting import State
 from semcast.live.meeting.notes import HELLO_NS
 
 DEADLINE_S = 30.0
@@ -59,7 +60,7 @@ class Receiver:
 
 
 def leads(pair: Pair) -> Callable[[], bool]:
-    return lambda: pair.engine.host._leader is pair.engine.seat
+    return lambda: pair.engine.host._place.leader is pair.engine.seat
 
 
 def follows(pair: Pair) -> Callable[[], bool]:
@@ -131,6 +132,15 @@ def test_a_leader_that_goes_leaves_the_sockets_to_a_follower(how: str, two: list
     assert follower.result() == [b"for the follower"]
 
 
+def keep_place(pair: Pair) -> None:
+    """Keep the place at the sockets for its reader, for ever, as if it had just left."""
+    place = pair.engine.host._place
+    with pair.engine.lock:
+        place.state = State.KEPT
+        place._kept_for = pair.engine.seat
+        place.kept_until_ns = 1 << 61
+
+
 def receive_soon_again(pair: Pair) -> None:
     """It is one that is never long away."""
     for _ in range(2):
@@ -150,18 +160,12 @@ def test_the_place_of_a_reader_that_is_soon_back_is_kept_and_given_up_if_it_is_n
     receive_soon_again(quick)
     follower = Receiver(other)
     wait_until(leads(other), "it leads, as nobody else is here")
-    with host.lock:
-        now_ns = host.clock.now_ns()
-        host._keep_place(quick.engine.seat, now_ns)
-        assert host._followers.place_is_taken(other.engine.seat, now_ns)
-        assert not host._followers.place_is_taken(quick.engine.seat, now_ns)
-        # Whoever leads for the other lets it have the place.
-        other.engine.host._leader_waker.wake()
-        host._followers._kept_until_ns = 1 << 61
+    keep_place(quick)
+    host._leader_waker.wake()
     wait_until(follows(other), "it follows")
-    receive_soon_again(quick)
     with host.lock:
-        host._followers._kept_until_ns = 0
+        assert host._place.state is State.KEPT
+        host._place.kept_until_ns = 0
     quick.engine.start()
     host._waker.wake()
     wait_until(leads(other), "it leads again")
@@ -183,7 +187,7 @@ def test_a_leader_that_waits_for_long_leaves_its_place_to_a_reader_that_has_more
         quick.engine.seat.soon_back = True
     quick.pass_on(lambda: quick.a.send(b"x"))
     assert reader.result() == [b"x"]
-    assert host._followers._kept_for is quick.engine.seat
+    assert host._place._kept_for is quick.engine.seat
     quick.engine.start()  # which sees that it does not come
     wait_until(leads(idle), "it leads again")
     idle.pass_on(lambda: idle.a.send(b"x"))
@@ -193,13 +197,11 @@ def test_a_leader_that_waits_for_long_leaves_its_place_to_a_reader_that_has_more
 def test_a_follower_that_goes_does_not_give_away_a_place_that_is_kept(two: list[Pair]) -> None:
     quick, other = two
     host = quick.engine.host
-    with host.lock:
-        host._keep_place(quick.engine.seat, 1 << 61)
+    keep_place(quick)
     followers = Receiver(other), Receiver(other, 0.01)
     assert followers[1].result() == [TimeoutError]
     wait_until(follows(other), "the first goes on following")
-    with host.lock:
-        assert host._followers.place_is_taken(other.engine.seat, host.clock.now_ns())
+    assert host._place.state is State.KEPT
     quick.engine.stop()
     other.pass_on(lambda: other.a.send(b"x"))
     assert followers[0].result() == [b"x"]
@@ -207,9 +209,7 @@ def test_a_follower_that_goes_does_not_give_away_a_place_that_is_kept(two: list[
 
 def test_a_place_that_is_kept_for_a_group_that_is_left_is_free(two: list[Pair]) -> None:
     quick, other = two
-    host = quick.engine.host
-    with host.lock:
-        host._keep_place(quick.engine.seat, 1 << 61)
+    keep_place(quick)
     follower = Receiver(other)
     wait_until(follows(other), "it follows")
     quick.engine.stop()
@@ -455,10 +455,10 @@ def test_the_last_group_that_is_left_ends_the_host(two: list[Pair]) -> None:
     one.engine.stop()
     one.engine.stop()  # harmless
     assert host._own_thread.is_alive()
-    assert not host._inlets.closed
+    assert not host._inlets._leaders.closed
     other.engine.stop()
     assert not host._own_thread.is_alive()
-    assert host._inlets.closed
+    assert host._inlets._leaders.closed
 
 
 # -- applications without a thread -----------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_who_leaves_too_early_is_told_so_and_so_are_logs_and_listeners(
             target=lambda: told.extend(event.kind for event in listener), daemon=True
         )
         listening.start()
-        wait_until(lambda: len(b._teller._listeners) == 1, "b listens")
+        wait_until(lambda: len(b._feed._listeners) == 1, "b listens")
         assert b.leave(0.2) is False
         (text,) = unsafe(b)
         assert text.startswith("b left before all others had what it sent and took: ")

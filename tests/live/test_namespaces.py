@@ -137,20 +137,22 @@ def test_an_interface_that_goes_away_and_comes_back_loses_nothing(
     check_journals(tmp_path, rested=3)
 
 
-KBIT = 1600
-COUNT = 300
-WINDOW = 400
+KBIT = 600
+COUNT = 200
+WINDOW = 300
 GAP_S = 0.0005
+TRIES = 5
 
 
-def delays_ms(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list[float], float]:
+def delays_ms(
+    network: Lan, way: Way, purging: bool, folder: Path
+) -> tuple[list[float], float, float]:
     """More is sent than the sender's link carries: how old the first messages are when they are
-    taken, and how much of the link was used meanwhile.
+    taken, how much of the link was used meanwhile, and how many messages a second were sent.
 
-    2,000 messages of 1,000 bytes a second, on a link for about 190, to each peer where each gets a
-    copy of its own, until a peer has so many. A machine that is busy may send a tenth of that, and
-    still more than the link carries; what waits at the sender then is a window, which takes the
-    link longer than a busy machine takes to do its part.
+    2,000 messages of 1,000 bytes a second, on a link for about 70, to each peer where each gets a
+    copy of its own, until a peer has so many. What waits at the sender then is a window, which
+    takes the link longer than a busy machine takes to do its part.
     """
     kbit = KBIT if way.kind == "multicast" else 2 * KBIT
     network.limit("a", kbit)
@@ -168,13 +170,27 @@ def delays_ms(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list
         wait_until(lambda: b.call("count", sender="a") >= COUNT, "b has so many", 60)
         used_kbit = (a.call("stats")["bytes_out"] - before) * 8 / 1000
         share = used_kbit / kbit / (time.monotonic() - began_s)
-        got = [one[6] for one in b.call("collected")]
+        got = b.call("collected")[:COUNT]
         a.call("stop_sending")
         leave_all(nodes)
         sent, taken = len(a.call("sent")), b.call("count", sender="a")
     assert (taken < sent) if purging else (taken == sent)
     check_journals(folder, rested=3)
-    return got[:COUNT], share
+    _, _, first_seq, _, _, _, _, first_ns = got[0]
+    _, _, last_seq, _, _, _, _, last_ns = got[-1]
+    rate_msg_s = (last_seq - first_seq) * 1e9 / (last_ns - first_ns)
+    return [one[6] for one in got], share, rate_msg_s
+
+
+def overloaded(network: Lan, way: Way, purging: bool, folder: Path) -> tuple[list[float], float]:
+    """The same from a run in which twice as much was sent as the link carries. On a busy machine
+    the sender may be too slow for that, and then delays say nothing about purging.
+    """
+    for number in range(TRIES):
+        got, share, rate_msg_s = delays_ms(network, way, purging, folder / str(number))
+        if rate_msg_s > 2 * KBIT / 8:
+            return got, share
+    pytest.skip(f"the machine is too busy: {rate_msg_s:.0f} messages a second do not fill the link")
 
 
 @both_kinds
@@ -184,8 +200,8 @@ def test_with_purging_the_delay_stays_bounded_when_bandwidth_is_short(
     """Without purging the delay at delivery grows as long as more is sent than the link carries;
     with purging it does not, and the link is used all the same. [SRM Figures 1 and 8, S-SM]
     """
-    purged, purged_share = delays_ms(network, way, True, tmp_path / "purging")
-    plain, plain_share = delays_ms(network, way, False, tmp_path / "plain")
+    purged, purged_share = overloaded(network, way, True, tmp_path / "purging")
+    plain, plain_share = overloaded(network, way, False, tmp_path / "plain")
     first, last = plain[: COUNT // 4], plain[-COUNT // 4 :]
     assert statistics.median(last) > 2 * statistics.median(first)
     assert statistics.median(purged[-COUNT // 4 :]) < statistics.median(last) / 2

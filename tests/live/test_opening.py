@@ -19,7 +19,7 @@ from tests.live.namespace import LOSES_EVERYTHING, own_loopback
 import semcast.blocking
 from semcast.errors import ConfigError, NoAnswerError, SemcastError, TransportError
 from semcast.live.config import configure
-from semcast.live.meeting.control import Asker
+from semcast.live.meeting.asker import Asker
 from semcast.live.sockets import sockbuf, transport
 from semcast.live.sockets.address import Address, SocketAddress
 from semcast.live.sockets.probe import (

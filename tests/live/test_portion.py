@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.ids import Source
-from semcast.live.host.portion import PORTION_MAX, QUICK_NS, Portion
+from semcast.live.host.portion import Portion
+from semcast.live.host.timing import PORTION_MESSAGES_MAX, QUICK_NS
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
@@ -50,7 +51,7 @@ def test_the_quick_get_more_and_more_at_a_time() -> None:
         assert portion.next() or portion.take(member, now_ns)
         waiting.append(member.deliverable())
     taken = [before - after for before, after in pairwise(waiting)]
-    assert max(taken) == PORTION_MAX
+    assert max(taken) == PORTION_MESSAGES_MAX
     assert taken.count(0) > 400
 
 
@@ -73,7 +74,7 @@ def test_one_that_becomes_slow_keeps_only_what_it_was_given() -> None:
         assert portion.next() or portion.take(member, at * 100)
     left = len(portion.rest(WINDOW))
     before = member.deliverable()
-    assert left < PORTION_MAX
+    assert left < PORTION_MESSAGES_MAX
     assert portion.take(member, 10**9) is not None
     assert portion.next() is None
     assert member.deliverable() == before - 1

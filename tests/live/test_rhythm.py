@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.live.host.clock import FOREVER
-from semcast.live.host.rhythm import PERIOD_NS_MAX, Rhythm
+from semcast.live.host.estimates import Rhythm
+from semcast.live.host.timing import PERIOD_NS_MAX
 
 WITHIN_NS = 100_000
 MS = 1_000_000

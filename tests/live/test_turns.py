@@ -9,8 +9,8 @@ from tests.live.fake_world import World, payloads
 from tests.live.pair import MANY, Pair
 
 from semcast.errors import GroupClosedError
-from semcast.live.host.attendance import CALM_NS, SOON_NS
-from semcast.live.host.patience import LONG_NS, PAUSE_NS
+from semcast.live.host.timing import AWAY_LONG_NS, CALM_NS, PAUSE_NS, SOON_NS
+from semcast.live.host.waiting import Action
 from semcast.wire.message import Message
 
 TRIES = 300
@@ -142,8 +142,8 @@ def test_who_waits_without_a_thread_leaves_the_sockets_to_the_engine_all_the_tim
     for _ in range(10):
         time.sleep(2 * PAUSE_NS / 1e9)
         pair.engine.try_send(b"own", None)
-    away_ns = pair.engine.host._patience.away_ns(pair.engine.clock.now_ns())
-    assert away_ns > LONG_NS, "it was never here"
+    away_ns = pair.engine.host._attention.away_ns(pair.engine.clock.now_ns())
+    assert away_ns > AWAY_LONG_NS, "it was never here"
 
 
 def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> None:
@@ -156,7 +156,7 @@ def test_who_waited_has_a_datagram_before_the_next_is_looked_for(pair: Pair) -> 
 
     def arrive() -> None:
         pair.heard.calm.clear()
-        while pair.engine.host._leader is None:
+        while pair.engine.host._place.leader is None:
             time.sleep(0.0001)
         time.sleep(10 * CALM_NS / 1e9)
         pair.arrive(datagrams)
@@ -195,15 +195,16 @@ def test_the_engine_reads_for_a_sender_that_sends_no_more(pair: Pair) -> None:
 
 
 def is_closed(pair: Pair) -> bool:
-    return pair.engine.host._inlets.closed
+    return pair.engine.host._inlets._leaders.closed
 
 
 def test_leaving_closes_nothing_that_somebody_is_about_to_wait_for(pair: Pair) -> None:
     host, seat = pair.engine.host, pair.engine.seat
-    host._leader = seat  # a thread that has let go of the lock, and comes to wait only now
+    now_ns = pair.engine.clock.now_ns()
+    # A thread that has let go of the lock, and comes to wait only after the group was left.
+    assert host._place.ask(seat, False, now_ns) is Action.LEAD
     pair.engine.stop()
     assert not is_closed(pair)
-    now_ns = pair.engine.clock.now_ns()
     with host.lock:
         host._lead(seat, now_ns, now_ns + int(DEADLINE_S * 1e9))
     assert is_closed(pair)
@@ -223,7 +224,7 @@ def test_who_waits_is_told_when_another_thread_leaves(pair: Pair) -> None:
 
     waiting = threading.Thread(target=receive, daemon=True)
     waiting.start()
-    while pair.engine.host._leader is None:
+    while pair.engine.host._place.leader is None:
         time.sleep(0.0001)
     pair.engine.stop()
     waiting.join(DEADLINE_S)

@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 from tests.live.pair import LOOK_NS, MS, Pair, Script
 
-from semcast.live.host.attendance import LATE_NS
-from semcast.live.host.patience import PAUSE_NS
+from semcast.live.host.timing import LATE_NS, PAUSE_NS
 
 DEADLINE_S = 30.0
 REGULAR_NS = 30 * MS
@@ -39,6 +38,19 @@ def test_where_messages_come_soon_the_receiver_stays_awake_unless_told_not_to(
         assert all(script.seen_awake[MESSAGES // 2 :])
     else:
         assert script.let_others == 0
+
+
+def test_nobody_stays_awake_for_longer_than_said(script: Script) -> None:
+    """Messages came soon, so the next one is watched for; but then none comes for a second."""
+    spin_ns = MS
+    with closing(Pair(spin_us=spin_ns // 1000)) as pair:
+        receive_at(pair, script, [number * spin_ns // 2 for number in range(1, MESSAGES)])
+        before = script.let_others
+        with pytest.raises(TimeoutError):
+            pair.engine.receive(1.0)
+    # It watches anew after each turn that is due meanwhile, and those are few.
+    awake_ns = 2 * LOOK_NS * (script.let_others - before)
+    assert spin_ns // 2 < awake_ns < 1000 * MS // 4
 
 
 @pytest.mark.parametrize("high", [False, True])

@@ -60,7 +60,7 @@ def strike(world: Watched, datagram: bytes, at: list[FakeMember], source: Addres
 def questions() -> dict[str, bytes]:
     """All that can be asked, in as few bytes as it can be."""
     found = {}
-    for what in (*control.TELLING, *control.CHANGING):
+    for what in (*control.INQUIRIES, *control.CHANGES):
         for token in (NOTHING, "0123456789abcdef"):
             said = {"kind": "ask", "what": what, "id": "n", "token": token}
             found[f"{what} {token}"] = note(said)
@@ -82,7 +82,7 @@ def test_a_question_that_is_asked_as_askers_do_is_answered_in_full() -> None:
     world = clear_world()
     members = world.gather()
     world.network.run(seconds=1.0)
-    for what in control.TELLING:
+    for what in control.INQUIRIES:
         answer = world.ask(members[0], what, UNSEALED)
         assert answer.name == "a"
         assert answer.ok == (what != "keys")
@@ -94,7 +94,7 @@ def everything_said() -> dict[str, list[Seen]]:
     members = world.gather()
     traffic(world, members)
     world.network.loss = 0.0
-    for what in (*control.TELLING, *control.CHANGING):
+    for what in (*control.INQUIRIES, *control.CHANGES):
         world.ask(members[0], what, UNSEALED, key_id=1)
     world.end(members[2], "leave")
     world.network.run(seconds=1.0)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import time
 
 import pytest
@@ -9,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semcast.live.host.clock import FOREVER, Clock
-from semcast.live.host.watch import ALONE_NS, Watch
+from semcast.live.host.estimates import Wakefulness
+from semcast.live.host.inlets import Inlets
+from semcast.live.host.timing import YIELD_NS
+from semcast.live.host.waker import Waker
 
 SHORT_NS = 100_000
 LOOK_NS = 1_000
@@ -28,6 +32,7 @@ class Time:
         self.seen_after_looks = 1 << 60
         monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
         monkeypatch.setattr(os, "sched_yield", self.let_others)
+        monkeypatch.setattr(select, "epoll", lambda: LookedAt(self))
         self.clock = Clock()
 
     def let_others(self) -> None:
@@ -38,9 +43,31 @@ class Time:
         self.now_ns += LOOK_NS
         return SEEN if self.looks >= self.seen_after_looks else []
 
-    def watch(self, for_ns: int = 1 << 60) -> list[int]:
-        begin_ns = self.clock.now_ns()
-        return Watch(SHORT_NS, self.clock).watch(self.look, begin_ns, begin_ns + for_ns)
+    def watch(self, for_ns: int) -> list[int]:
+        wakers = Waker(), Waker()
+        try:
+            return Inlets(*wakers, self.clock).watch(self.clock.now_ns() + for_ns)
+        finally:
+            for waker in wakers:
+                waker.close()
+
+
+class LookedAt:
+    """An epoll at which looks take time."""
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+
+    def register(self, fileno: int, events: int) -> None:
+        pass
+
+    def fileno(self) -> int:
+        return 0
+
+    def poll(self, wait_s: float, events_max: int) -> list[tuple[int, int]]:
+        assert wait_s == 0
+        assert events_max > 0
+        return [(fileno, select.EPOLLIN) for fileno in self._time.look()]
 
 
 @pytest.fixture
@@ -48,10 +75,10 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Time:
     return Time(monkeypatch)
 
 
-def watch_after(waits_ns: list[int], short_ns: int = SHORT_NS) -> Watch:
+def watch_after(waits_ns: list[int], short_ns: int = SHORT_NS) -> Wakefulness:
     """Of one who has waited so long for each message, and needed random times for them."""
     stream = random.Random("watch")
-    watch = Watch(short_ns, Clock())
+    watch = Wakefulness(short_ns)
     now_ns = BEGIN
     for wait_ns in waits_ns:
         now_ns += wait_ns
@@ -60,7 +87,7 @@ def watch_after(waits_ns: list[int], short_ns: int = SHORT_NS) -> Watch:
     return watch
 
 
-def pays(watch: Watch, now_ns: int = BEGIN) -> bool:
+def pays(watch: Wakefulness, now_ns: int = BEGIN) -> bool:
     """Whether to be awake at once."""
     return watch.begins_ns(now_ns) == now_ns
 
@@ -93,7 +120,7 @@ def test_who_is_told_never_to_watch_never_does(waits_ns: list[int]) -> None:
 @pytest.mark.parametrize("short_ns", [0, SHORT_NS])
 def test_who_waits_for_regular_messages_is_awake_shortly_before(short_ns: int) -> None:
     period_ns = 10 * SHORT_NS
-    watch = Watch(short_ns, Clock())
+    watch = Wakefulness(short_ns)
     for number in range(20):
         watch.came(period_ns, BEGIN + number * period_ns)
     last_ns = BEGIN + 19 * period_ns
@@ -105,24 +132,19 @@ def test_who_waits_for_regular_messages_is_awake_shortly_before(short_ns: int) -
 
 def test_what_comes_is_seen(scripted: Time) -> None:
     scripted.seen_after_looks = 7
-    assert scripted.watch() == SEEN
+    assert scripted.watch(SHORT_NS) == SEEN
     assert scripted.looks == 7
 
 
-def test_nobody_watches_for_longer_than_a_short_wait(scripted: Time) -> None:
-    assert scripted.watch() == []
+def test_nobody_watches_for_longer_than_said(scripted: Time) -> None:
+    assert scripted.watch(SHORT_NS) == []
     assert SHORT_NS <= scripted.now_ns <= SHORT_NS + LOOK_NS
-
-
-def test_nobody_watches_for_longer_than_it_would_wait(scripted: Time) -> None:
-    assert scripted.watch(SHORT_NS // 2) == []
-    assert scripted.now_ns <= SHORT_NS // 2 + LOOK_NS
 
 
 def test_who_is_not_alone_looks_once_more_and_gives_way(scripted: Time) -> None:
     """What came while somebody else ran is not left lying."""
-    scripted.others_ns = ALONE_NS
-    assert scripted.watch() == []
+    scripted.others_ns = YIELD_NS
+    assert scripted.watch(SHORT_NS) == []
     assert scripted.looks == 2
     scripted.looks, scripted.seen_after_looks = 0, 2
-    assert scripted.watch() == SEEN
+    assert scripted.watch(SHORT_NS) == SEEN

@@ -16,7 +16,7 @@ from semcast.sim import scenario as sc
 from semcast.sim import surroundings as around
 from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.traffic import Overwrites, Trading
-from semcast.sim.world import Outcome, run
+from semcast.sim.world import Run, run
 
 KEYS = 300
 SCENARIO = ProtocolScenario(
@@ -31,7 +31,7 @@ SCENARIO = ProtocolScenario(
 )
 
 
-def ran(scenario: ProtocolScenario, **protocol: object) -> tuple[Outcome, Journal]:
+def ran(scenario: ProtocolScenario, **protocol: object) -> tuple[Run, Journal]:
     changed = replace(scenario.protocol, **protocol)  # type: ignore[arg-type]
     outcome = run(replace(scenario, protocol=changed), seed=1)
     assert outcome.quiescent
@@ -88,8 +88,8 @@ def test_what_is_purged_later_is_held_longer_and_nothing_else_changes(
     assert eager.sent == later.sent
     most = [max(held(journal, "p2.1")) for journal in (at_once, afterwards)]
     assert most[1] > most[0]
-    purges = [Counter(e.event for e in journal.events)["purge"] for journal in (at_once, afterwards)]
-    assert purges[0] > 0 < purges[1]
+    for journal in (at_once, afterwards):
+        assert any(event.event == "purge" for event in journal.events)
 
 
 def test_one_bound_on_all_messages_is_kept_and_reached_and_nobody_waits_for_ever() -> None:

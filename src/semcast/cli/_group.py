@@ -27,7 +27,7 @@ from semcast.settings.setting import NAMES, split
 if TYPE_CHECKING:
     from semcast.live.blocking import Group
     from semcast.live.config import GroupConfig
-    from semcast.live.meeting.control import Asker
+    from semcast.live.meeting.asker import Asker
 
 log: Final = logging.getLogger("semcast")
 
@@ -140,7 +140,7 @@ class Target:
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
         """For questions; whoever asks is no member."""
-        from semcast.live.meeting.control import Asker
+        from semcast.live.meeting.asker import Asker
 
         return Asker(self.config(members=(), size=1), others)
 

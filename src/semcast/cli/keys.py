@@ -15,7 +15,7 @@ from semcast.cli._output import JsonOption, print_json, print_table, print_words
 from semcast.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from semcast.live.meeting.control import Answers, Asker
+    from semcast.live.meeting.asker import Answers, Asker
 
 KeyIdArgument = Annotated[
     int, typer.Argument(min=1, max=65_535, help="The key's number, the same for all members.")

@@ -6,7 +6,7 @@ from semcast.cli._group import SOME_DID_NOT, Target, group_command
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
 
 if TYPE_CHECKING:
-    from semcast.live.meeting.control import Answers
+    from semcast.live.meeting.asker import Answers
 
 
 _SEEN: Final = frozenset(("state", "slow", "since_ns", "address"))

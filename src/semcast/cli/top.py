@@ -12,7 +12,7 @@ from semcast.errors import NoAnswerError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from semcast.live.meeting.control import Answers, Asker
+    from semcast.live.meeting.asker import Answers, Asker
 
 # In the JSON: by its name, the counter whose growth a second it is.
 RATES: Final = {

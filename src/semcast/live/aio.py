@@ -12,7 +12,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from types import TracebackType
 from typing import Any, Unpack
 
 from semcast.errors import GroupClosedError, WindowFullError
@@ -27,7 +26,7 @@ from semcast.wire.message import Message
 
 MESSAGES_MAX = 1024
 DRAIN_S = 10.0
-# Sends that find room do not wait; but now and then other tasks get their turn.
+# A send that finds room does not wait, so every so many sends let other tasks run.
 _SENDS_PER_TURN = 64
 
 
@@ -102,7 +101,7 @@ class Group(BaseGroup):
             message = self._engine.try_receive()
             if message is not None:
                 return message
-            await self._until(self._has_message)
+            await self._until(self._engine.has_messages)
 
     async def receive_many(self, messages_max: int = MESSAGES_MAX) -> list[Message]:
         """At least one message and at most so many: the fast way. What is not taken stays
@@ -117,7 +116,7 @@ class Group(BaseGroup):
             taken = self._engine.try_receive_many(messages_max)
             if taken:
                 return taken
-            await self._until(self._has_message)
+            await self._until(self._engine.has_messages)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """All messages, until this member leaves, or was put out and has taken what waited.
@@ -149,8 +148,8 @@ class Group(BaseGroup):
             self._count_drain(-1)
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to the group from now on, until this member leaves. Who takes it too slowly
-        is told how many events it missed.
+        """What happens to the group from now on, until this member leaves. A listener that
+        is too slow finds an event that says how many it missed.
 
         >>> async def watch():
         ...     async for event in group.events():
@@ -161,7 +160,7 @@ class Group(BaseGroup):
         >>> await watching
         """
         told = asyncio.Event()
-        listener = self._teller.listen(partial(self._waiters.call, told.set))
+        listener = self._feed.listen(partial(self._waiters.call, told.set))
         try:
             while True:
                 told.clear()
@@ -174,7 +173,7 @@ class Group(BaseGroup):
                 else:
                     await told.wait()
         finally:
-            self._teller.forget(listener)
+            self._feed.forget(listener)
 
     async def leave(self, drain_s: float = DRAIN_S) -> bool:
         """Leave the group, as soon as all others have what this member sent and, with reliability
@@ -208,23 +207,10 @@ class Group(BaseGroup):
     async def __aenter__(self) -> "Group":
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         await self.leave(DRAIN_S if kind is None else 0.0)
 
     # -- waiting -----------------------------------------------------------------------------------
-
-    def _has_message(self) -> bool:
-        member = self._engine.session.member
-        if member is not None and member.deliverable() > 0:
-            return True
-        if self._engine.session.ended is not None:
-            raise self._engine.session.ended
-        return False
 
     def _has_room(self, payload_bytes: int) -> bool:
         session = self._engine.session
@@ -238,8 +224,8 @@ class Group(BaseGroup):
 
 
 class _Waiters:
-    """Those who wait in a loop. The engine holds this and not the group, which leaves once nobody
-    else holds it.
+    """The tasks that wait in one loop. The engine holds this and not the group, so that a group
+    which nobody else holds can leave.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
@@ -301,7 +287,7 @@ class Joining:
         return group
 
     async def _open(self) -> Group:
-        """In a thread, because looking up peers and trying out multicast take their time."""
+        """Open in a thread: looking up peers and trying out multicast would stop the loop."""
         thread = ThreadPoolExecutor(1, "semcast join")
         opening = thread.submit(Group, self._config, asyncio.get_running_loop())
         thread.shutdown(wait=False)  # it ends when that is done
@@ -319,14 +305,9 @@ class Joining:
         self._group = await self._join()
         return self._group
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         assert self._group is not None
-        await self._group.__aexit__(kind, error, trace)
+        await self._group.__aexit__(kind, *rest)
 
 
 def _close(opening: "Future[Group]") -> None:

@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Unpack
 
 from mypy_extensions import mypyc_attr
@@ -132,13 +131,13 @@ class Group(BaseGroup):
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """What happens to the group from now on, until this member leaves, or until nothing happens
-        for `timeout` seconds. Who takes it too slowly is told how many events it missed.
+        for `timeout` seconds. A listener that is too slow finds how many events it missed.
 
         >>> for event in group.events(timeout=0.1):
         ...     print(event.kind, event.member, event.text)
         """
         told = threading.Event()
-        listener = self._teller.listen(told.set)
+        listener = self._feed.listen(told.set)
         try:
             while True:
                 told.clear()
@@ -151,7 +150,7 @@ class Group(BaseGroup):
                 elif not told.wait(timeout):
                     return
         finally:
-            self._teller.forget(listener)
+            self._feed.forget(listener)
 
     def leave(self, drain_s: float = DRAIN_S) -> bool:
         """Leave the group, as soon as all others have what this member sent and, with reliability
@@ -184,12 +183,7 @@ class Group(BaseGroup):
     def __enter__(self) -> "Group":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.leave(DRAIN_S if kind is None else 0.0)
 
 

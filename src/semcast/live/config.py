@@ -25,7 +25,7 @@ from semcast.wire.limits import Limits
 
 ENVIRONMENT_PREFIX: Final = "SEMCAST_"
 NAME_BYTES_MAX: Final = 64
-# How many messages may be under way before others are told: windows are acknowledged in eighths.
+# A member gossips once a window's part of messages has come: windows are acknowledged in eighths.
 _GOSSIPS_PER_WINDOW: Final = 8
 # While messages keep coming, gossip is put off for so many periods: it is in their way.
 _GOSSIP_STRETCH: Final = 4
@@ -168,13 +168,12 @@ class GroupConfig:
         No more than `flight_bytes_max` are on their way at once: what receivers' sockets hold.
         `order`: the names of the members as the protocol numbers them, if that is known.
         """
+        room_bytes = max(flight_bytes_max, self.message_bytes_max + 255)
+        news_messages = max(1, self.window_messages // _GOSSIPS_PER_WINDOW)
         values = for_member(self, Place.GROUP) | {
             "f": min(self.f, max(members - 1, 0)),
-            "window_bytes": min(
-                self.window_bytes, max(flight_bytes_max, self.message_bytes_max + 255)
-            ),
-            "gossip_messages": self.gossip_messages
-            or max(1, self.window_messages // _GOSSIPS_PER_WINDOW),
+            "window_bytes": min(self.window_bytes, room_bytes),
+            "gossip_messages": self.gossip_messages or news_messages,
             "gossip_stretch": _GOSSIP_STRETCH,
             "stability_tree": numbered_tree(as_tree(self.stability_tree), order or self.members),
             "stability_ring": numbered_ring(self.stability_ring, order or self.members),

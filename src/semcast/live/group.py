@@ -1,6 +1,6 @@
-"""What both faces of a group share: who is there, what happened, how it is going, leaving.
+"""What both kinds of groups share: who is there, what happened, how it is going, leaving.
 
-An engine goes in. Knows neither how callers wait (`aio`, `blocking`) nor how messages travel.
+How callers wait is in `aio` and `blocking`, and how messages travel in the engine.
 """
 
 import os
@@ -16,7 +16,7 @@ from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
 from semcast.live.host.engine import Engine
 from semcast.live.inside import Inside
-from semcast.live.insight.telling import Listener, Teller
+from semcast.live.insight.event_feed import EventFeed, Listener
 from semcast.live.meeting.health import Event, MemberView
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
@@ -31,10 +31,10 @@ class BaseGroup:
         self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
     ) -> None:
         self.config: Final = config
-        self._teller: Final = Teller(config.group, config.name)
-        self._inside: Final = Inside(config, observer, self._teller)
+        self._feed: Final = EventFeed(config.group, config.name)
+        self._inside: Final = Inside(config, observer, self._feed)
         self._engine: Final[Engine] = self._inside.engine
-        self._engine.session.on_ended = self._teller.wake
+        self._engine.session.on_ended = self._feed.wake
         self._health: Final = self._inside.health
         # A group that nobody holds any more leaves, so that others do not wait for it.
         self._held: Final = _Held()
@@ -149,7 +149,7 @@ class BaseGroup:
         return self._engine.session.may_leave(self._engine.clock.now_ns())
 
     def _next_event(self, listener: Listener) -> Event | None:
-        """None: there is none now. GroupClosedError: there will be none any more."""
+        """The next event, or None. GroupClosedError means that there will be no more."""
         with self._engine.lock:
             event = listener.take()
             if event is None and self._engine.session.ended is not None:
@@ -157,8 +157,8 @@ class BaseGroup:
             return event
 
     def _count_drain(self, more: int) -> None:
-        """Somebody begins to wait until everybody has everything, or no longer does: who stands in
-        the way of that may be put out (`evict_after_s`).
+        """Count a caller that waits until everybody has everything (1), or no longer does (-1). A
+        member that stands in its way may be put out (`evict_after_s`).
         """
         with self._engine.lock:
             self._engine.session.drains += more
@@ -207,8 +207,9 @@ def as_batch(
     listed = payloads if isinstance(payloads, list) else list(payloads)
     marks = replaces if replaces is None or isinstance(replaces, list) else list(replaces)
     if marks is not None and len(marks) != len(listed):
+        entries = "entry" if len(marks) == 1 else "entries"
         raise LocalProtocolError(
-            f"{len(listed)} payloads and {len(marks)} {_entries(len(marks))} of replaces; give one "
+            f"{len(listed)} payloads and {len(marks)} {entries} of replaces; give one "
             "for each payload (None for one that replaces nothing), or no replaces at all"
         )
     for at, payload in enumerate(cast(list[Any], listed)):
@@ -216,7 +217,3 @@ def as_batch(
             kind = type(payload).__name__
             raise LocalProtocolError(f"payload {at} is a {kind}; every payload is bytes")
     return listed, marks
-
-
-def _entries(count: int) -> str:
-    return "entry" if count == 1 else "entries"

@@ -1,7 +1,7 @@
 """What runs behind a group: its engine, and whatever watches, records, measures and answers.
 
-A configuration goes in; all of it is started, and stopped again in the right order. Does not know
-the group itself: that may be forgotten by its owner, and then all of this ends.
+A configuration goes in; all parts are started, and stopped again in the right order. They do not
+hold the group itself, so that a group which its owner forgets ends, and all of this with it.
 """
 
 import atexit
@@ -15,9 +15,9 @@ from semcast.ids import Source
 from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
 from semcast.live.insight import telemetry
+from semcast.live.insight.event_feed import EventFeed
 from semcast.live.insight.metrics import Samples
 from semcast.live.insight.record import Recorder
-from semcast.live.insight.telling import Teller
 from semcast.live.meeting import joining
 from semcast.live.meeting.control import Responder
 from semcast.live.meeting.health import PERIOD_NS as HEALTH_PERIOD_NS
@@ -27,7 +27,7 @@ from semcast.protocol.observer import Observer
 if TYPE_CHECKING:
     from semcast.live.insight.metrics_server import MetricsServer
 
-# How long whoever happens to forget a group waits for its end.
+# The thread that finds a group forgotten waits for its end for at most so long.
 FORGET_S: Final = 1.0
 
 
@@ -35,10 +35,7 @@ class Inside:
     """The parts of one member."""
 
     def __init__(
-        self,
-        config: GroupConfig,
-        observer: Callable[[Source], Observer | None],
-        teller: Teller,
+        self, config: GroupConfig, observer: Callable[[Source], Observer | None], feed: EventFeed
     ) -> None:
         self.group: Final = config.group
         self.member: Final = config.name
@@ -53,13 +50,13 @@ class Inside:
             self.engine: Final[Engine] = joining.start(config, watched)
             undo.pop_all()
         self.health: Final = Health(
-            self.engine.session, lambda: self.engine.delivered, teller.tell, teller.log
+            self.engine.session, lambda: self.engine.delivered, feed.publish, feed.log
         )
         self.engine.session.silent = self.health.silent
         self.engine.session.on_unsettled = self.health.left_unsettled
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
-        # Histograms are of turns; health only needs to be looked at now and then.
+        # Histograms count turns, so they need every one; health needs one now and then.
         self.engine.seat.on_turn_period_ns = 0 if self._samples is not None else HEALTH_PERIOD_NS
         self.engine.seat.on_turn = self._on_turn
         Responder(self.engine.session, self.stats_now, self.health.views)
@@ -129,9 +126,9 @@ class Inside:
         atexit.unregister(self.stop)
 
     def forget(self) -> None:
-        """The same, when nobody holds the group any more. The thread that notices may be one that
-        has the host's lock, or the engine's own: another does it, and is not waited for long, nor
-        at all by whoever may hold up all groups meanwhile.
+        """Stop, when nobody holds the group any more. The thread that notices may hold the host's
+        lock, or be the engine's own, so another thread does it. The caller waits for that a moment,
+        but not if somebody holds the lock, since all groups might wait for the caller then.
         """
         stopping = threading.Thread(target=self.stop, name=f"semcast {self.group} ends")
         stopping.start()

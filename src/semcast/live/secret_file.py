@@ -1,4 +1,5 @@
-"""Files with a group's secret: a path in, the secret out, and a warning if others can read it too.
+"""Files with a group's secret: a path goes in; the secret comes out, and a warning if others can
+read the file, too.
 
 Whoever has the secret is a member, so a file that other users of the machine can read is a hole
 that nothing else in semcast closes.
@@ -16,6 +17,7 @@ from semcast.errors import InputError
 log: Final = logging.getLogger("semcast")
 
 SECRET_BYTES_MAX: Final = 4096
+_OTHERS: Final = (("its group", stat.S_IRGRP), ("everybody", stat.S_IROTH))
 # Each file is warned of once in the life of a process.
 _warned: Final[set[Path]] = set()
 
@@ -66,22 +68,14 @@ def _warn_if_others_read(path: Path, found: os.stat_result) -> None:
     # A pipe, a terminal or /dev/stdin is not kept anywhere; and Windows has other permissions.
     if os.name != "posix" or not stat.S_ISREG(found.st_mode):
         return
-    who = [
-        name
-        for name, bit in (("its group", stat.S_IRGRP), ("everybody", stat.S_IROTH))
-        if found.st_mode & bit
-    ]
+    who = [name for name, bit in _OTHERS if found.st_mode & bit]
     where = path.absolute()
     if not who or where in _warned or _is_borrowed(where):
         return
     _warned.add(where)
-    log.warning(
-        "%s holds a secret and %s can read it; do: chmod 600 %s",
-        path,
-        " and ".join(who),
-        shlex.quote(str(path)),
-        extra={"semcast": {"kind": "secret_readable", "path": str(path)}},
-    )
+    text, about = "%s holds a secret and %s can read it; do: chmod 600 %s", str(path)
+    extra = {"semcast": {"kind": "secret_readable", "path": about}}
+    log.warning(text, path, " and ".join(who), shlex.quote(about), extra=extra)
 
 
 def _is_borrowed(path: Path) -> bool:

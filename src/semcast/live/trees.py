@@ -1,6 +1,6 @@
-"""Trees that a user gives: names in, what the protocol is told or a ConfigError out.
+"""Trees that a user gives: names go in; what the protocol needs comes out, or a ConfigError.
 
-Knows nothing of how members are numbered but the order that it is told.
+How members are numbered is not decided here: callers pass their order in.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""A member's clock: the time since 1970 when it begins, and then one that nobody sets.
+"""A member's clock: it starts at the time since 1970, and then runs on without being set.
 
-Times tell when a message was sent, on other machines too; but a clock that is set must not disturb
-timers.
+Other machines read when a message was sent, so the clock has to start at the real time; but a clock
+that is set while a member runs must not disturb its timers.
 """
 
 import time
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._epoch_ns: Final[i64] = time.time_ns() - time.monotonic_ns()
-        # Held here, since it is asked for every message.
+        # This is called for every message, and a field is found faster than a module's function.
         self._monotonic_ns: Final[Callable[[], int]] = time.monotonic_ns
 
     def now_ns(self) -> i64:

@@ -1,8 +1,8 @@
-"""Deadlines: when each seat is due goes in, who is due first comes out.
+"""Deadlines: when each seat is due goes in; which seat is due first comes out.
 
-A heap in which every seat stands once and knows its place, so that a deadline that changes with
-every turn moves instead of leaving an outdated entry behind. Changing one of n takes log n steps,
-and none at all for the only one.
+This is a heap in which every seat stands once and knows its place. So a deadline that changes with
+every turn moves its entry, and leaves no outdated one behind. A change takes log n steps for one of
+n seats, and none for the only one.
 """
 
 from typing import Final, final
@@ -15,7 +15,7 @@ NOWHERE: Final[i64] = -1
 
 
 class Due:
-    """Somebody who is due at a time; what is here is kept by `Deadlines`."""
+    """Something that is due at a time. `Deadlines` keeps what is in here."""
 
     def __init__(self) -> None:
         self.due_ns: i64 = FOREVER
@@ -35,7 +35,7 @@ class Deadlines:
         return self._heap[0].due_ns if self._heap else FOREVER
 
     def put(self, one: Due, due_ns: i64) -> None:
-        """It is due then, whatever it was before."""
+        """Set when it is due, whatever that was before."""
         before_ns = one.due_ns
         one.due_ns = due_ns
         if one.due_at == NOWHERE:
@@ -48,7 +48,7 @@ class Deadlines:
             self._sink(one)
 
     def take(self, now_ns: i64) -> Due | None:
-        """The first, if it is due by now; it is due no more until it is put again."""
+        """Remove the first and return it, if it is due by now."""
         if not self._heap or self._heap[0].due_ns > now_ns:
             return None
         first = self._heap[0]
@@ -56,7 +56,7 @@ class Deadlines:
         return first
 
     def remove(self, one: Due) -> None:
-        """It is due no more; harmless when repeated."""
+        """Forget when it is due; harmless when repeated."""
         at = one.due_at
         if at == NOWHERE:
             return

@@ -1,4 +1,4 @@
-"""A lock that nobody can keep to itself: callers in, one at a time, and everybody in the end.
+"""A lock that no thread can keep to itself: every thread that asks for it has it in the end.
 
 A plain lock goes to whoever asks at the right moment, and that is nearly always the thread that has
 just let go of it: a loop of sends would shut out everybody else for as long as it goes on. To hand
@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, final
 
-# How long a caller that finds the lock taken competes before it makes the others wait. So threads
-# that are all busy have the lock for about so long at a time.
+# A caller that finds the lock taken competes for so long before it makes others queue behind it. So
+# busy threads have the lock for about so long at a time.
 COMPETES_S: Final = 0.0005
 
 
@@ -26,26 +26,26 @@ class FairLock:
 
     def _make(self) -> None:
         self._lock = threading.Lock()
-        # Held by the one who is next; `_pressed` says so, for it is faster to look at.
+        # Held by the thread that is next; `_pressed` says the same and is faster to look at.
         self._queue = threading.Lock()
-        # Held here, since they are called for every message.
+        # These are called for every message, and a field is found faster than a method.
         self._acquire: Callable[[], object] = self._lock.acquire
         self._release: Callable[[], object] = self._lock.release
         self._locked: Callable[[], bool] = self._lock.locked
 
     def acquire(self) -> None:
-        """Have the lock; compete for it if it is taken, and insist after a moment."""
+        """Take the lock. If it is taken, compete for it for a moment, and then insist."""
         if self._pressed or self._locked():
             if self._pressed or not self._lock.acquire(True, COMPETES_S):
                 self._press()
         else:
-            # Mostly it is free. If another thread is quicker after all, this one competes for as
-            # long as it takes: to ask so that one can insist takes longer, and this is rare.
+            # Mostly it is free. If another thread is quicker after all, which is rare, this one
+            # competes for as long as it takes: a call that can time out would be slower.
             self._acquire()
 
     def insist(self) -> None:
-        """Have the lock before anybody who has just had it: for those who were woken for work that
-        others wait for.
+        """Take the lock before a thread that has just had it: for threads that were woken to do
+        what others wait for.
         """
         if self._pressed or not self._lock.acquire(False):
             self._press()
@@ -68,7 +68,7 @@ class FairLock:
         return self._locked()
 
     def renew(self) -> None:
-        """In a forked child: whoever had the lock, or waited for it, is not there."""
+        """In a forked child the threads that had the lock, or waited for it, do not exist."""
         self._pressed = False
         self._make()
 

@@ -1,5 +1,5 @@
-"""Hosting: the one host of this process. Made when the first group is joined, ended when the last
-is left, and made anew in a process that was forked.
+"""Hosting: the one host of this process. It is made when the first group is joined, ended when the
+last one is left, and made anew in a forked process.
 """
 
 import threading
@@ -7,14 +7,13 @@ from typing import Final
 
 from semcast.live.host.host import Host
 
-# The host, if there is one, and those that are broken until they are left; and the lock of whoever
-# makes, claims or ends one.
+# The host, if there is one, after broken ones that still have groups; and the lock that guards it.
 _hosts: Final[list[Host]] = []
 _changing: list[threading.Lock] = [threading.Lock()]
 
 
 def claim() -> Host:
-    """The host of this process, for one more group."""
+    """Count one more group at the host of this process, and return that host."""
     with _changing[0]:
         if not _hosts or _hosts[-1].broken:
             _hosts.append(Host())
@@ -24,7 +23,7 @@ def claim() -> Host:
 
 
 def release(host: Host) -> None:
-    """That group is done with it; the last one ends it."""
+    """Count one group less; the last one ends the host."""
     with _changing[0]:
         host.claims -= 1
         if host.claims > 0:
@@ -35,13 +34,13 @@ def release(host: Host) -> None:
 
 
 def leave_all() -> None:
-    """When the interpreter ends: so that others do not wait for members of this process."""
+    """Leave all groups when the interpreter ends, so that other members do not wait for us."""
     for host in _hosts:
         host.leave_all()
 
 
 def after_fork() -> None:
-    """In a forked child: the host is its parent's."""
+    """In a forked child the host is the parent's, so it is closed here and forgotten."""
     _changing[0] = threading.Lock()
     for host in _hosts:
         host.after_fork()

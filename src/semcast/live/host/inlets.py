@@ -1,10 +1,12 @@
-"""Inlets: the sockets that datagrams come in by, and whom they are for.
+"""Inlets: the sockets that datagrams come in by. Seats go in; ready sockets, and datagrams by seat,
+come out.
 
-Seats go in, ready sockets and datagrams by seat come out. A socket that several groups share is
-read once, and its datagrams are told apart by the group id in their header; a socket of one group
-is left to that group's transport. Nothing here takes longer the more seats there are.
+A socket that several groups share is read once, and the group id in a datagram's header says whose
+it is; a socket of one group is left to that group's transport. Nothing here takes longer the more
+seats there are.
 """
 
+import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,21 +16,21 @@ from mypy_extensions import i64
 
 from semcast.live.host.clock import Clock
 from semcast.live.host.seat import Seat
+from semcast.live.host.timing import YIELD_NS
 from semcast.live.host.waker import Waker
-from semcast.live.host.watch import Watch
 from semcast.live.sockets.address import Address
 
-# Sockets that are read in one turn, at most. The kernel names those that were not read first the
-# next time, so a few that are never empty do not keep the others waiting.
+# A turn reads at most so many sockets. The next time the kernel first names those that were not
+# read, so a few that are never empty do not keep the others waiting.
 SOCKETS_PER_TURN: Final = 8
-# Datagrams that are read of a shared socket in one turn; of other sockets the session decides.
+# A turn reads at most so many datagrams of a shared socket; of others the session decides.
 _DATAGRAMS_PER_TURN: Final = 64
 # Where a datagram's group stands in its header; see wire/header.py.
 _GROUP_FROM: Final = 4
 _GROUP_TO: Final = 12
-# File descriptors that `select` knows.
+# `select` knows only file descriptors below this.
 _SELECTED_MAX: Final = 1024
-# The kernel counts milliseconds, and not up to for ever.
+# The kernel cannot wait for ever: it counts milliseconds in 32 bits.
 _WAIT_NS_MAX: Final = 1000 * 1_000_000_000
 
 Received = list[tuple[bytes, Address]]
@@ -41,7 +43,7 @@ class Inlet:
     def __init__(self, fileno: int) -> None:
         self.fileno: Final = fileno
         self.seats: Final[dict[bytes, Seat]] = {}
-        # The seat that has it for itself, if there is one.
+        # The only seat, if there is just one.
         self.only: Seat | None = None
 
     def add(self, seat: Seat) -> None:
@@ -58,8 +60,8 @@ class Inlet:
         self.only = next(iter(self.seats.values())) if len(self.seats) == 1 else None
 
     def read(self, calm: bool) -> list[tuple[Seat, Received]]:
-        """What waits there, by seat. What is for none of them goes to the first, which counts it
-        among the datagrams that it refuses.
+        """The datagrams that wait there, by seat. Those that are for none of the seats go to the
+        first, which counts them as refused.
         """
         first = next(iter(self.seats.values()))
         transport = first.session.transport
@@ -105,11 +107,11 @@ class Inlets:
         self._poll_leaders: Final[Callable[[float, int], list[tuple[int, int]]]] = (
             self._leaders.poll
         )
-        # Only of these can one be told of in microseconds; see `_doze`.
-        self._dozes: Final = self._leaders.fileno() < _SELECTED_MAX
+        # Whether `doze` can wait for them.
+        self.can_doze: Final = self._leaders.fileno() < _SELECTED_MAX
 
     def add(self, seat: Seat) -> None:
-        """From now on its sockets are waited for."""
+        """Wait for the sockets of this seat from now on."""
         found: list[Inlet] = []
         for fileno in seat.session.transport.filenos():
             inlet = self._by_fileno.get(fileno)
@@ -122,8 +124,8 @@ class Inlets:
         self._by_seat[seat] = found
 
     def remove(self, seat: Seat) -> None:
-        """No longer; to be called before they are closed. A thread that was told that one of them
-        is ready finds nobody there.
+        """Wait for them no longer; to be called before they are closed. A thread that has just
+        heard that one of them is ready finds no inlet for it.
         """
         for inlet in self._by_seat.pop(seat, []):
             inlet.remove(seat)
@@ -137,48 +139,42 @@ class Inlets:
         """The inlet with this number; None if it is a waker, or gone."""
         return self._by_fileno.get(fileno)
 
-    def await_ready(self, watch: Watch, now_ns: i64, until_ns: i64) -> list[int]:
-        """A leader's wait: what can be read, by then at the latest; awake when its group expects
-        something.
-        """
-        ready: list[int] = []
-        begins_ns = watch.begins_ns(now_ns)
-        if begins_ns < until_ns and (self._dozes or begins_ns == now_ns):
-            if begins_ns > now_ns:
-                ready = self._doze(begins_ns - now_ns)
-                now_ns = self._clock.now_ns()
-            if not ready:
-                ready = watch.watch(self.look, now_ns, until_ns)
-                now_ns = self._clock.now_ns()
-        return ready or self._poll(until_ns - now_ns)
-
     def look(self) -> list[int]:
         """What can be read now."""
-        return self._poll(0)
+        return self.sleep(0)
 
-    def _poll(self, wait_ns: i64) -> list[int]:
+    def sleep(self, wait_ns: i64) -> list[int]:
+        """A leader sleeps until a socket is ready. Returns those that are."""
         # Without a number Python makes room for a thousand events in each call.
         events = self._poll_leaders(_seconds(wait_ns), SOCKETS_PER_TURN)
         return [fileno for fileno, _ in events]
 
-    def _doze(self, wait_ns: i64) -> list[int]:
-        """Sleep, to some microseconds, while `_poll` sleeps for whole milliseconds."""
+    def doze(self, wait_ns: i64) -> list[int]:
+        """The same, but exact to some microseconds, where `sleep` counts whole milliseconds."""
         ready = select.select([self._leaders.fileno()], [], [], int(wait_ns) / 1e9)[0]
-        return self._poll(0) if ready else []
+        return self.look() if ready else []
 
-    def wait(self, wait_ns: i64) -> list[int]:
-        """The wait of the engine's thread."""
+    def watch(self, until_ns: i64) -> list[int]:
+        """A leader stays awake until a socket is ready, but no longer than until then, and not if
+        somebody else wants the processor. Returns the sockets that are ready.
+        """
+        alone = True
+        while True:
+            ready = self.look()
+            now_ns = self._clock.now_ns()
+            if ready or not alone or now_ns >= until_ns:
+                return ready
+            os.sched_yield()
+            alone = self._clock.now_ns() - now_ns < YIELD_NS
+
+    def stand_in(self, wait_ns: i64) -> list[int]:
+        """The engine's thread sleeps until a socket is ready. Returns those that are."""
         events = self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN)
         return [fileno for fileno, _ in events]
 
-    @property
-    def closed(self) -> bool:
-        """Whether nobody can wait any more."""
-        return self._leaders.closed
-
     def close(self) -> None:
-        """Let go of both sets, and not of the sockets: in a forked child the sets are its parent's
-        too, which goes on waiting for its sockets.
+        """Close both sets, but leave the sockets in them: in a forked child the sets are also the
+        parent's, which goes on waiting.
         """
         self._leaders.close()
         self._own.close()

@@ -1,20 +1,17 @@
-"""Portions: a member's messages in, one after the other out, for who takes them singly.
+"""Portions: a member's messages go in, and come out one after the other.
 
-One that comes back for the next message soon is given several at a time, which costs less than one
-by one. What it was given can be replaced no more; so one that needs longer for a message, a slow
-reader, is given one at a time, and everything else stays where it can be replaced.
+An application that takes messages singly, and comes back for the next one soon, is given several at
+a time, which costs less than one by one. Messages that were given can no longer be replaced, so an
+application that needs longer is given one at a time, and the others stay replaceable.
 """
 
-from typing import Final, final
+from typing import final
 
 from mypy_extensions import i64
 
+from semcast.live.host.timing import PORTION_MESSAGES_MAX, QUICK_NS
 from semcast.protocol.machine import Machine
 from semcast.wire.message import Message
-
-# Soon, and the most messages at a time: together an eighth of a millisecond.
-QUICK_NS: Final = 4_000
-PORTION_MAX: Final = 32
 
 
 @final
@@ -35,7 +32,7 @@ class Portion:
         return len(self._messages) > 0
 
     def next(self) -> Message | None:
-        """The next of those that are here. Taking one from a list is one step: needs no lock."""
+        """The next message that is here. Taking it from a list is one step, so needs no lock."""
         if not self._messages:
             return None
         try:
@@ -44,7 +41,7 @@ class Portion:
             return None
 
     def rest(self, messages_max: i64) -> list[Message]:
-        """Those that are here, at most so many."""
+        """The messages that are here, at most so many."""
         found: list[Message] = []
         while len(found) < messages_max:
             message = self.next()
@@ -54,12 +51,12 @@ class Portion:
         return found
 
     def take(self, member: Machine, now_ns: i64) -> Message | None:
-        """The next message, if there is one; with the lock that is around the member held."""
+        """The next message, if there is one. The caller holds the lock of the member."""
         message = self.next()
         if message is not None:
             return message
         quick = now_ns - self._since_ns < self._size * QUICK_NS
-        self._size = min(2 * self._size, PORTION_MAX) if quick else 1
+        self._size = min(2 * self._size, PORTION_MESSAGES_MAX) if quick else 1
         self._since_ns = now_ns
         if self._size == 1:
             message = member.take_one(now_ns)

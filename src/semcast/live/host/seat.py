@@ -1,6 +1,6 @@
-"""A seat: what a host keeps of one group. A session goes in; it is kept going, turn by turn.
+"""A seat: what a host keeps of one group. A session goes in, and is kept going turn by turn.
 
-Knows what its group needs next and who waits for it; not the other seats, the sockets or threads.
+A seat knows what its group needs next, and who waits for it. It knows nothing of other seats.
 """
 
 import threading
@@ -10,11 +10,10 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError
-from semcast.live.host.burst import TAIL_NS, Burst
-from semcast.live.host.clock import FOREVER, Clock
+from semcast.live.host import timing
+from semcast.live.host.clock import FOREVER
 from semcast.live.host.deadlines import Due
-from semcast.live.host.patience import USUAL_NS
-from semcast.live.host.watch import Watch
+from semcast.live.host.estimates import Burst, Wakefulness
 from semcast.live.meeting.session import Session
 
 
@@ -22,57 +21,54 @@ from semcast.live.meeting.session import Session
 class Seat(Due):
     """One group's place at a host; callers hold the host's lock."""
 
-    def __init__(self, session: Session, clock: Clock) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.session: Final = session
         self.burst: Final = Burst()
-        self.watch: Final = Watch(session.config.spin_us * 1000, clock)
-        # Called when a message or room for one is there for those who wait without a thread; what
-        # is called must not block, nor hold the group, which is to leave once nobody holds it.
-        # See `Host.notify`.
+        self.wakefulness: Final = Wakefulness(session.config.spin_us * 1000)
+        # Called when a message, or room for one, is there for an application that waits without a
+        # thread, if it is `wanted`. It must not block, nor hold the group; see `Host.notify`.
         self.on_ready: Callable[[], None] | None = None
         self.wanted = False
-        # Called after turns: not sooner after the last time than this, and at least every hello
-        # period.
+        # Called after turns, at most once in this period, and at least every hello period.
         self.on_turn: Callable[[int], None] | None = None
         self.on_turn_period_ns: i64 = 0
-        # Whether the host looks after it: from its start until it leaves or fails.
+        # Whether the host looks after this seat: from its start until it leaves or fails.
         self.seated = False
-        # Whether it was left.
+        # Whether the group was left.
         self.closing = False
         # Threads that wait for something of this group while another reads the sockets.
         self.followers: list[threading.Lock] = []
-        # When somebody last began to wait for it.
+        # When a reader last began to wait; when one last stopped, and whether it was soon back.
         self.waits_ns: i64 = 0
-        # When whoever waits last stopped waiting, and whether it was soon back.
         self.left_ns: i64 = -FOREVER
         self.soon_back = False
-        # Whether a turn was begun whose rest is still to be done.
+        # Whether the rest of a turn is still to be done here.
         self.owing = False
-        # Whether it has its part in the turn that is being taken; and whether its deadline may have
-        # changed since the host was told.
+        # Whether the present turn concerns this seat; and whether its deadline may have changed
+        # since the host asked for it.
         self.active = False
         self.stale = False
         # How many bytes had come to its sockets when the host last counted them.
         self.counted_bytes = 0
-        # When what was gathered is to be sent at the latest.
+        # By when gathered sends have to leave.
         self._tail_ns: i64 = FOREVER
         self._on_turn_ns: i64 = 0
 
     def next_deadline_ns(self) -> i64:
-        """When it needs a turn at the latest. An application that owes the rest of one is given the
-        time to come back and finish it.
+        """By when this seat needs a turn. An application that owes the rest of one has time to come
+        back and finish it.
         """
         if self.owing:
-            return self.left_ns + USUAL_NS
+            return self.left_ns + timing.AWAY_USUAL_NS
         due_ns: i64 = self.session.next_deadline_ns()
         return min(due_ns, self._tail_ns)
 
     def gather(self, now_ns: i64) -> bool:
-        """What was accepted waits for more; whether it is the first that does."""
+        """Let what was accepted wait for more. Returns whether nothing waited before."""
         if self._tail_ns < FOREVER:
             return False
-        self._tail_ns = now_ns + TAIL_NS
+        self._tail_ns = now_ns + timing.TAIL_NS
         return True
 
     def flush(self, now_ns: i64) -> None:
@@ -98,7 +94,7 @@ class Seat(Due):
         return member is not None and member.deliverable() > 0
 
     def disown(self) -> None:
-        """In a forked child: it is another process's, and not to be touched."""
+        """In a forked child the group is the parent's: close it here, and touch nothing."""
         session = self.session
         self.closing = True
         self.seated = False

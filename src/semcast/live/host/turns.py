@@ -1,8 +1,8 @@
-"""Turns: ready sockets and a time in; the seats that are concerned read, do what is due, and send.
+"""Turns: ready sockets and a time go in; the seats that are concerned read, do what is due, send.
 
 Idle seats cost nothing: a turn concerns those that something came for and those that are due. An
-error in one seat's session is a bug of ours; it ends that seat, and the others go on. Knows no
-threads: callers hold the host's lock, and wake those who wait for the seats that had a turn.
+error in one seat's session is a bug of ours; it ends that seat, and the others go on. Callers hold
+the host's lock, and wake the threads that wait for the seats that had a turn.
 """
 
 import logging
@@ -17,8 +17,8 @@ from semcast.live.host.seat import Seat
 
 log: Final = logging.getLogger("semcast")
 
-# Seats that are only due, and that one turn takes care of at the most: the lock is not to be held
-# for long, and the rest are first in the next turn.
+# A turn serves at most so many seats that are only due, so that the lock is not held for long. The
+# others are first in the next turn.
 _DUE_PER_TURN: Final = 8
 
 
@@ -28,21 +28,21 @@ class Turns:
 
     def __init__(self, inlets: Inlets) -> None:
         self.seats: Final[dict[Seat, None]] = {}
-        # When sockets were last read, and how much has come by now.
+        # When sockets were last read, and how many bytes have come since the host began.
         self.read_ns: i64 = -FOREVER
         self.came_bytes: i64 = 0
-        # When a turn is due, as far as was known when this was last asked for: needs no lock.
+        # When the next turn was due when somebody last asked. It may be read without the lock.
         self.known_due_ns: i64 = FOREVER
         self._inlets: Final = inlets
         # The seat, if there is only one.
         self._alone: Seat | None = None
         self._deadlines: Final = Deadlines()
-        # Seats whose deadline may have changed; seats that this turn concerns.
+        # The seats whose deadlines may have changed, and those that the present turn concerns.
         self._stale: Final[list[Seat]] = []
         self._active: list[Seat] = []
 
     def add(self, seat: Seat) -> None:
-        """From now on it is looked after."""
+        """Look after this seat from now on."""
         self._inlets.add(seat)
         seat.seated = True
         self.seats[seat] = None
@@ -50,7 +50,7 @@ class Turns:
         self.outdate(seat)
 
     def remove(self, seat: Seat) -> None:
-        """No longer; harmless when repeated."""
+        """Look after this seat no longer; harmless when repeated."""
         if seat.seated:
             seat.seated = False
             self._inlets.remove(seat)
@@ -64,19 +64,19 @@ class Turns:
     # -- when --------------------------------------------------------------------------------------
 
     def put(self, seat: Seat, due_ns: i64) -> None:
-        """It is due then."""
+        """The seat is due then."""
         if seat.seated:
             self._deadlines.put(seat, due_ns)
             self.known_due_ns = self._deadlines.first_ns()
 
     def outdate(self, seat: Seat) -> None:
-        """Its deadline may have changed; it is asked for when somebody wants to know."""
+        """The seat's deadline may have changed, and is asked for when somebody needs it."""
         if not seat.stale:
             seat.stale = True
             self._stale.append(seat)
 
     def first_due_ns(self) -> i64:
-        """When a turn is due at the latest."""
+        """By when the next turn is due."""
         if self._stale:
             for seat in self._stale:
                 seat.stale = False
@@ -122,14 +122,14 @@ class Turns:
         self.activate(seat)
 
     def activate(self, seat: Seat) -> None:
-        """The turn that is being taken concerns it."""
+        """The present turn concerns this seat."""
         if not seat.active:
             seat.active = True
             self._active.append(seat)
 
     def end(self, now_ns: i64, owing: Seat | None) -> list[Seat]:
-        """Settle those that something came for and some of those that are due; one may owe its
-        part. Says whom the turn concerned.
+        """Settle the seats that something came for, but for one that may owe its part, and some of
+        those that are due. Returns the seats that the turn concerned.
         """
         if self.first_due_ns() <= now_ns:
             for _ in range(_DUE_PER_TURN):
@@ -157,7 +157,7 @@ class Turns:
             self.outdate(seat)
 
     def fail(self, seat: Seat, error: Exception) -> None:
-        """A bug of ours. A member that looks alive and is not would be the worst of all."""
+        """End a seat because of a bug of ours: a member must not look alive when it is not."""
         group = seat.session.config.group
         log.error("the engine of %r failed", group, exc_info=error)
         self.remove(seat)

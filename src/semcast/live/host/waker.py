@@ -9,10 +9,10 @@ _CLOSED: Final = -1
 
 
 class Waker:
-    """Whoever waits for it to become readable is woken."""
+    """Wakes a thread that waits for its descriptor, or naps on it."""
 
     def __init__(self) -> None:
-        # Until when whoever waits for it waits at the most, as far as it says so.
+        # Until when the thread that waits for it sleeps at most, as that thread said.
         self.sleeps_until_ns = 0
         self._bell: Final = threading.Lock()
         self._bell.acquire()
@@ -29,36 +29,36 @@ class Waker:
 
     def wake(self) -> None:
         """Make it readable."""
-        # It is readable already, or closed: fine.
+        # An error means that it is readable already, or closed, and both are fine.
         with contextlib.suppress(OSError):
             os.write(self._write, b"\1\0\0\0\0\0\0\0")
         if self._bell.locked():
-            with contextlib.suppress(RuntimeError):  # somebody else was quicker
+            with contextlib.suppress(RuntimeError):  # another thread was quicker
                 self._bell.release()
 
     def wake_by(self, due_ns: int) -> None:
-        """Make it readable unless whoever waits for it is awake by then anyway."""
+        """Wake the thread that waits for it, unless it is awake by then anyway."""
         if due_ns < self.sleeps_until_ns:
             self.sleeps_until_ns = due_ns
             self.wake()
 
     def nap(self, wait_ns: int) -> None:
-        """Wait until it is woken, at most so long: to some microseconds, while those who wait for
-        it to become readable wait for whole milliseconds.
+        """Wait until it is woken, at most so long. This is exact to some microseconds, while a
+        thread that polls the descriptor waits for whole milliseconds.
         """
         if self._bell.acquire(timeout=max(wait_ns, 0) / 1e9):
             self.clear()
 
     def clear(self) -> None:
         """Make it unreadable again."""
-        # Nobody woke it, or it is closed: fine.
+        # An error means that nobody woke it, or that it is closed, and both are fine.
         with contextlib.suppress(OSError):
             os.read(self._read, 8)
 
     def close(self) -> None:
-        """Let go of it; harmless when repeated."""
+        """Close the descriptors; harmless when repeated."""
         held = {self._read, self._write} - {_CLOSED}
-        # The numbers may be somebody else's file a moment from now.
+        # A moment from now these numbers may be other files.
         self._read = self._write = _CLOSED
         for fileno in held:
             os.close(fileno)

@@ -1,7 +1,7 @@
-"""Diagnosis: an interface and a group in; one line per check out, with what to do about it.
+"""Diagnosis: an interface and a group go in; one line per check comes out, with what to do.
 
 `fail` means that a member on this machine would not work, `warn` that it would work worse than it
-could. Knows nothing of how the lines are shown.
+could. How the lines are shown is decided elsewhere.
 """
 
 import os
@@ -13,16 +13,10 @@ from typing import Final
 from semcast.errors import TransportError
 from semcast.live.insight import machine_facts
 from semcast.live.insight.reach import Reached, ask
-from semcast.live.sockets import sockbuf
+from semcast.live.sockets import probe, sockbuf
 from semcast.live.sockets.address import group_host
 from semcast.live.sockets.interfaces import Interface, find_interface
 from semcast.live.sockets.options import TransportSettings
-from semcast.live.sockets.probe import (
-    Found,
-    multicast_comes_back,
-    offload_works,
-    unicast_comes_back,
-)
 from semcast.wire.limits import PATH_MTU_BYTES_MIN
 
 OK: Final = "ok"
@@ -61,7 +55,7 @@ def choose_interface(wanted: str) -> Interface:
 
 
 def diagnose(interface: Interface, group_id: int) -> list[Check]:
-    unicast = unicast_comes_back(interface.host, os.urandom(16))
+    unicast = probe.unicast_comes_back(interface.host, os.urandom(16))
     return [
         check_interface(interface),
         check_multicast(interface, group_id, ipv6=False),
@@ -87,16 +81,14 @@ def check_interface(interface: Interface) -> Check:
 def check_multicast(interface: Interface, group_id: int, ipv6: bool) -> Check:
     name = "multicast-ipv6" if ipv6 else "multicast-ipv4"
     settings = TransportSettings(interface=interface.name, group_id=group_id, ipv6=ipv6)
-    found = multicast_comes_back(settings, os.urandom(16))
+    found = probe.multicast_comes_back(settings, os.urandom(16))
     if found.ok:
         return Check(name, OK, found.told)
-    return Check(
-        name,
-        WARN,
-        found.told,
+    advice = (
         "where peers are named, each datagram will be sent to each of them by itself (unicast); "
-        "to have multicast, mend what is said here, or name another interface with --interface",
+        "to have multicast, mend what is said here, or name another interface with --interface"
     )
+    return Check(name, WARN, found.told, advice)
 
 
 def check_reach(interface: Interface, group_id: int) -> list[Check]:
@@ -125,10 +117,8 @@ def _check_path(narrow: list[Reached], asked_bytes: int) -> Check:
     if not narrow:
         return Check("mtu-path", OK, f"{asked_bytes} bytes get to all of them")
     told = f"{asked_bytes} bytes do not get to {', '.join(one.host for one in narrow)}"
-    least = PATH_MTU_BYTES_MIN
-    return Check(
-        "mtu-path", WARN, told, f"set path_mtu_bytes lower at all members, down to {least}"
-    )
+    advice = f"set path_mtu_bytes lower at all members, down to {PATH_MTU_BYTES_MIN}"
+    return Check("mtu-path", WARN, told, advice)
 
 
 def _check_clocks(off: Reached) -> Check:
@@ -138,7 +128,7 @@ def _check_clocks(off: Reached) -> Check:
     return Check("clocks", WARN, told, "only send times depend on it; run an NTP service on both")
 
 
-def check_unicast(unicast: Found) -> Check:
+def check_unicast(unicast: probe.Found) -> Check:
     advice = "" if unicast.ok else "let UDP in on this interface: no member works without it"
     return Check("unicast", OK if unicast.ok else FAIL, unicast.told, advice)
 
@@ -161,7 +151,7 @@ def check_loopback_mtu() -> Check:
 
 
 def check_offload(interface: Interface) -> Check:
-    segments, batches = offload_works(interface.host)
+    segments, batches = probe.offload_works(interface.host)
     told = f"GSO {'works' if segments else 'missing'}, GRO {'works' if batches else 'missing'}"
     if segments and batches:
         return Check("offload", OK, told)
@@ -208,7 +198,7 @@ def check_wall_clock(clock: machine_facts.WallClock | None) -> Check:
     return Check("clock-wall", OK, f"synchronized, error at most {clock.error_us_max / 1000:g} ms")
 
 
-def check_firewall(listing: str | None, unicast: Found) -> Check:
+def check_firewall(listing: str | None, unicast: probe.Found) -> Check:
     """The rules, if they can be read; and what a datagram to this machine itself met with."""
     arrives = "a datagram to this machine " + ("arrives" if unicast.ok else "does not arrive")
     if listing is None:

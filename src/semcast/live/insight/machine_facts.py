@@ -1,6 +1,6 @@
 """What this machine says of itself: clocks, firewall rules, file descriptors, the build.
 
-Nothing goes in, small facts come out; None where the machine does not tell. Changes nothing.
+Nothing goes in and small facts come out, or None where the machine does not say. Nothing changes.
 """
 
 import ctypes
@@ -26,14 +26,10 @@ class _Timex(ctypes.Structure):
     """The first fields of Linux's struct timex, and room for the rest."""
 
     _fields_ = (
-        ("modes", ctypes.c_uint),
-        ("offset", ctypes.c_long),
-        ("frequency", ctypes.c_long),
-        ("error_us_max", ctypes.c_long),
-        ("error_us", ctypes.c_long),
-        ("status", ctypes.c_int),
-        ("rest", ctypes.c_byte * 256),
-    )
+        ("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("frequency", ctypes.c_long),
+        ("error_us_max", ctypes.c_long), ("error_us", ctypes.c_long),
+        ("status", ctypes.c_int), ("rest", ctypes.c_byte * 256),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Metrics: a key of `stats()` in, the name under which it is published out, and what it means.
+"""Metrics: a key of `stats()` goes in; its published name, and what it means, come out.
 
-Everything in `stats()` is here under a name with its unit: counters end in `_total`, what was
-purged and refused has its reason as a label. Three histograms are sampled by turns of the engine,
-so that they cost next to nothing: how old the next message is that the application will take, how
-many datagrams a turn deals with, and how long it takes. Knows neither ports nor groups, nor who
-publishes: `metrics_server` does for Prometheus, `telemetry` for OpenTelemetry.
+Everything in `stats()` has a name here with its unit: counters end in `_total`, and what was purged
+or refused has its reason as a label. Three histograms sample some turns of the engine, so that they
+cost next to nothing: how old the message is that the application takes next, how many datagrams a
+turn deals with, and how long it takes. `metrics_server` publishes to Prometheus, and `telemetry` to
+OpenTelemetry.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from semcast.live.host.engine import Engine
 
-# Every so many turns are looked at.
+# One turn in so many is sampled.
 SAMPLED_TURNS: Final = 8
 _AGE_S: Final = (1e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 _TURN_S: Final = (1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.1, 1.0)
@@ -39,11 +39,6 @@ class Histogram:
         self.sum += value
         if self.newest is not None:
             self.newest.append(value)
-
-    @property
-    def count(self) -> int:
-        """How many there were."""
-        return sum(self.counts)
 
 
 class Samples:
@@ -84,7 +79,7 @@ class Samples:
 
 
 class Observed(Protocol):
-    """What whoever publishes asks of a member."""
+    """What publishers need of a member."""
 
     @property
     def group(self) -> str: ...
@@ -167,7 +162,7 @@ def named(key: str) -> Metric:
 
 
 def in_units(key: str, value: float) -> float:
-    """Times are told in seconds."""
+    """A value in published units: times are seconds."""
     if key.endswith("_ms"):
         return value / 1e3
     return value / 1e6 if key.endswith("_us") else value

@@ -1,7 +1,7 @@
-"""A port for Prometheus: what a member counts in, answers to its requests out.
+"""A port for Prometheus: what a member counts goes in; answers to requests come out.
 
-`prometheus_client` writes the text. One request after the other is answered, from a thread of its
-own, and none for longer than a few seconds. Knows nothing of what the metrics mean.
+`prometheus_client` writes the text. A thread of the server answers one request after the other, and
+none for longer than a few seconds. What the metrics mean is in `metrics`.
 """
 
 import threading
@@ -14,13 +14,7 @@ from semcast.live.insight.metrics import Histogram, Observed, in_units, named
 from semcast.live.sockets.refusal import refused
 
 try:
-    from prometheus_client import CollectorRegistry, MetricsHandler
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
-        Metric,
-    )
+    from prometheus_client import CollectorRegistry, MetricsHandler, core
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise ConfigError(
@@ -39,14 +33,14 @@ class MemberCollector(Collector):
         self._member: Final = member
         self._common: Final = {"group": member.group, "member": member.member}
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[core.Metric]:
         """One family for each name; what is in a family differs in a label of its own."""
-        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        families: dict[str, core.CounterMetricFamily | core.GaugeMetricFamily] = {}
         for key, value in self._member.stats().items():
             metric = named(key)
             labels = self._common | metric.label
             if metric.name not in families:
-                kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+                kind = core.CounterMetricFamily if metric.is_counter else core.GaugeMetricFamily
                 families[metric.name] = kind(metric.name, metric.meaning, labels=[*labels])
             families[metric.name].add_metric([*labels.values()], in_units(key, value))
         yield from families.values()
@@ -54,8 +48,8 @@ class MemberCollector(Collector):
         for name, meaning, histogram in samples.all() if samples is not None else ():
             yield self._histogram(name, meaning, histogram)
 
-    def _histogram(self, name: str, meaning: str, histogram: Histogram) -> Metric:
-        family = HistogramMetricFamily(name, meaning, labels=[*self._common])
+    def _histogram(self, name: str, meaning: str, histogram: Histogram) -> core.Metric:
+        family = core.HistogramMetricFamily(name, meaning, labels=[*self._common])
         up_to, buckets = 0, []
         for bound, count in zip((*histogram.bounds, "+Inf"), histogram.counts, strict=True):
             up_to += count

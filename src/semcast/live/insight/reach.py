@@ -1,9 +1,9 @@
 """Reach: which other machines a multicast comes to, and how large a datagram gets there.
 
-Only another machine can tell: `Answerer` runs there for a while (`semcast doctor --answer`) and
+Only another machine can find out: `Answerer` runs there for a while (`semcast doctor --answer`) and
 answers, to the asker alone, with what it got. Questions go to the group's address, but to a port of
-their own, so that a group which runs already is not disturbed. They are not sealed and tell
-nothing; an answer is smaller than its question.
+their own, so that a running group is not disturbed. They are not sealed and say nothing about the
+group, and an answer is smaller than its question.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""Recording: what a member tells in, its journal on disk out, off the hot path.
+"""Recording: what a member does goes in; its journal on disk comes out, off the hot path.
 
-The observer only puts a tuple into a bounded queue; a thread of the recorder's own makes rows of
-them and writes them, so that neither the disk nor Arrow ever holds up the member. If disk or queue
-cannot follow, that is said once, and what is left out is counted and marked as a gap.
+The observer only puts a tuple into a bounded queue. A thread of the recorder makes rows of the
+tuples and writes them, so that neither the disk nor Arrow ever holds up the member. If disk or
+queue cannot follow, the log says so once, and what is left out is counted and marked as a gap.
 
 All members' files of one run lie in one folder and are one journal (`journal.lives`). Unless the
-configuration names the run, it is called after the group and the moment when the last of its first
-members began; they all know it, and tell those who come later with their hellos.
+configuration names the run, it is named by the group and by the moment when the last of its first
+members began. They all know that moment, and their hellos say it to members that come later.
 """
 
 import logging
@@ -36,8 +36,8 @@ from semcast.protocol.observer import Observer
 log: Final = logging.getLogger("semcast")
 
 QUEUE_EVENTS_MAX: Final = 1 << 18
-# Rows that become one batch at most, and how long events wait for it: what a killed process loses.
-# Small, because the interpreter is not free for the member while Arrow makes a column.
+# A batch has at most so many rows, because the interpreter is not free for the member while Arrow
+# makes a column. Events wait for a batch for PERIOD_S, which is what a killed process loses.
 BATCH_EVENTS_MAX: Final = 1 << 11
 _YIELD_EVENTS: Final = 64
 PERIOD_S: Final = 0.1
@@ -77,12 +77,12 @@ class Recorder:
         self._scribe = Scribe("", _WITH_OBSOLETES)
         self._lsn = 0
         self._lost = 0
-        # Written and left out so far, for statistics.
+        # How many events were written, and left out, so far.
         self.events = 0
         self.left_out = 0
         self._complained = False
         self._broken = False
-        # When the member left; what the recorder still has to write then takes its time.
+        # When the member left. Writing goes on after that.
         self._left_ns = 0
         self._closing: Final = threading.Event()
         self._thread: Final = threading.Thread(
@@ -100,7 +100,7 @@ class Recorder:
         self._thread.start()
 
     def leaving(self) -> None:
-        """The member leaves now: what others multicast from here on is none of its business."""
+        """The member leaves now, so it owes nothing of what others multicast from now on."""
         self._left_ns = self._left_ns or time.monotonic_ns()
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Recorder:
         queue = self._observer.queue
         while queue:
             told = [queue.popleft() for _ in range(min(len(queue), BATCH_EVENTS_MAX))]
-            # What was left out by now came after all that was taken from the full queue.
+            # Events are left out while the queue is full, so after all that was just taken.
             lost = self._observer.left_out - self._lost
             self._write(self._rows(told))
             if lost:
@@ -177,9 +177,7 @@ class Recorder:
                 self._complain(f"it stays a stream: {error}")
 
     def _put_out(self) -> list[str]:
-        """The lives that were put out of the group, this one maybe: they ended, but not by
-        themselves.
-        """
+        """The lives that others put out of the group, perhaps this one among them."""
         assert self._engine is not None
         session = self._engine.session
         roster = session.roster
@@ -215,20 +213,16 @@ class Recorder:
             assert session.member is not None, "only members tell anything"
             me = session.me
             roster = session.roster
-            joined = roster.former_incarnation >= 0
+            joined = roster.was_here
             others = [
                 node_name(Source(peer.id, peer.incarnation))
                 for peer in roster.peers.values()
                 if peer.id in roster.members
             ]
             members = others if joined else sorted([*others, node_name(me)])
-            found = Header.of(
-                session.member.config,
-                members or [node_name(me)],
-                run_name(session),
-                session.config.group,
-                one_order=False,
-            )
+            run, group = run_name(session), session.config.group
+            members = members or [node_name(me)]
+            found = Header.of(session.member.config, members, run, group, one_order=False)
         return replace(found, node=self._scribe.node, name=self._config.name, joined=joined)
 
 

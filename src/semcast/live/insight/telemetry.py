@@ -1,8 +1,7 @@
 """OpenTelemetry, where it is installed: every member's counters as observable instruments.
 
-Instruments are made once for a process, and ask all members that there are when they are read; a
-member that is gone is told no more. What was sampled for histograms since then is recorded when
-instruments are read, too, in the thread that reads them. Without the package nothing happens here.
+Instruments are made once for a process. When they are read they ask all members that exist, and
+samples for histograms are recorded, in the thread that reads. Without the package nothing happens.
 """
 
 import importlib
@@ -19,20 +18,19 @@ from semcast.live.insight.metrics import METRICS, Observed, Samples, in_units, n
 # Samples of each histogram that wait to be read; older ones are forgotten.
 SAMPLES_MAX: Final = 4096
 
-
 _members: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 _made: Final[set[str]] = set()
-# By name: instruments of the kind that is told values.
+# Instruments that take values, by name.
 _histograms: Final[dict[str, Any]] = {}
 
 
 def collects() -> bool:
-    """Whether anybody collects metrics in this process: the interface alone does nothing."""
+    """Whether metrics are collected in this process: the API without the SDK does nothing."""
     return "opentelemetry.sdk.metrics" in sys.modules
 
 
 def watch(member: Observed) -> bool:
-    """Tell of this member from now on; False if OpenTelemetry is not installed."""
+    """Publish this member from now on; False if OpenTelemetry is not installed."""
     try:
         api = importlib.import_module("opentelemetry.metrics")
     except ImportError:
@@ -43,9 +41,7 @@ def watch(member: Observed) -> bool:
             histogram.newest = deque(maxlen=SAMPLES_MAX)
             if name not in _histograms:
                 _histograms[name] = meter.create_histogram(
-                    name,
-                    description=text,
-                    explicit_bucket_boundaries_advisory=histogram.bounds,
+                    name, description=text, explicit_bucket_boundaries_advisory=histogram.bounds
                 )
     _members.add(member)
     # A member that is still looking for the others has few of them yet.
@@ -53,11 +49,8 @@ def watch(member: Observed) -> bool:
         name = metric.name
         if name not in _made:
             _made.add(name)
-            make = (
-                meter.create_observable_counter
-                if metric.is_counter
-                else meter.create_observable_gauge
-            )
+            kind = "counter" if metric.is_counter else "gauge"
+            make = getattr(meter, f"create_observable_{kind}")
             name_there, read = name.removesuffix("_total"), _reader(api, name)
             make(name_there, callbacks=[read], description=metric.meaning)
     return True
@@ -77,7 +70,7 @@ def _reader(api: ModuleType, wanted: str) -> Callable[[object], Iterable[object]
 
 
 def _record(samples: Samples | None, attributes: Mapping[str, str]) -> None:
-    """Whichever instrument is read first takes all that was sampled."""
+    """Record all samples that wait; the instrument that is read first does it for all."""
     for name, _, histogram in samples.all() if samples is not None else ():
         newest = histogram.newest
         with suppress(IndexError):  # somebody else may read at the same time

@@ -1,10 +1,9 @@
-"""The door: sources and addresses in, a challenge for each, and who has answered its challenge out.
+"""The door: sources and addresses go in; a challenge for each, and who has answered it, come out.
 
-Whatever opens was sealed by somebody who has the secret, but perhaps last year: a recording opens
-too, and a process that has just begun remembers nothing that would give it away. In a group without
-a secret it need not even be a recording. So a member believes nothing of a life of another, and
-sends next to nothing to an address, before an answer to a challenge of its own came from that life
-at that address:
+A datagram that opens was sealed by somebody who has the secret, but perhaps last year: a recording
+opens too, and a process that has just begun remembers nothing by which it could recognise one. In a
+group without a secret anybody can make one. So a member believes nothing that a life of another
+says, and sends next to nothing to an address, until that life has answered a challenge from there:
 
     a ── {"kind": "prove", "token": a's token for b at its address, "proof": NOTHING} ─────► b
     a ◄─ {"kind": "prove", "token": b's token for a at its address, "proof": a's token} ──── b
@@ -15,7 +14,7 @@ that the challenge goes to. So no recording has one, none of another source or a
 nothing needs to be remembered of those who do not answer. All three notes have the same size: to an
 address that has not shown that it is there, nothing goes that is larger than what came.
 
-Knows nothing of sockets, of the roster or of time but what it is told.
+The door knows nothing of sockets and of the roster, and of time only what callers pass in.
 """
 
 import hashlib
@@ -31,11 +30,11 @@ from semcast.live.sockets.address import Address
 
 KEY_BYTES: Final = 32
 TOKEN_CHARACTERS: Final = 16
-# In place of a token: there is nothing to prove, or nothing that was proved.
+# Stands in place of a token where there is nothing to prove, or nothing was proved.
 NOTHING: Final = "0" * TOKEN_CHARACTERS
 _TOKEN: Final = re.compile(f"[0-9a-f]{{{TOKEN_CHARACTERS}}}")
-# One source at one address is challenged so often in this time: challenges cross, and overtake each
-# other, but two members do not go on for ever.
+# One source at one address is challenged at most so often in this time. Once would not be enough,
+# since challenges cross and overtake each other; but two members must not go on for ever.
 CHALLENGE_NS: Final = 20_000_000
 CHALLENGES_MAX: Final = 3
 # Notes a second to those who have not proved that they are there, all together.
@@ -48,8 +47,8 @@ _SECOND_NS: Final = 1_000_000_000
 # A life is a time in nanoseconds whose last bits, a millisecond, are drawn. So lives grow, and two
 # processes that begin at once, or with a clock that was set back, do not share one.
 _DRAWN_BITS: Final = 20
-# One that has to be larger than a life it was told of is so by a number of this size, a quarter of
-# an hour: whoever replays what it was told before does not make it take a life that it had.
+# A member that needs a larger life than one it heard of adds a random number of up to this size, a
+# quarter of an hour, so that nobody who replays that note can make it take a life it had before.
 _LATER_BITS: Final = 40
 
 
@@ -103,19 +102,13 @@ class Door:
 
     def believes(self, came: Came) -> bool:
         """Whether a note is of a life that is proved, and from after the proof."""
-        sender = came.source.sender
-        return (
-            self.proved.get(sender) == came.source.incarnation
-            and came.packet > self._floors[sender]
-        )
+        sender, life = came.source.sender, came.source.incarnation
+        return self.proved.get(sender) == life and came.packet > self._floors[sender]
 
     def is_there(self, came: Came) -> bool:
         """Whether that life has proved to be at the address that a note of it came from."""
-        sender = came.source.sender
-        return (
-            self.proved.get(sender) == came.source.incarnation
-            and self._places[sender] == came.address
-        )
+        sender, life = came.source.sender, came.source.incarnation
+        return self.proved.get(sender) == life and self._places[sender] == came.address
 
     def place_of(self, sender: int) -> Address:
         """Where a sender answered from whose life is proved."""
@@ -145,7 +138,7 @@ class Door:
         return waiting if waiting is not None and self.believes(waiting[1]) else None
 
     def unproved(self) -> set[int]:
-        """Whose hellos came without anybody who answered for them."""
+        """The senders whose hellos came, but whose lives did not answer a challenge."""
         return set(self._waiting)
 
     def _drop(self, sender: int) -> tuple[Mapping[str, Any], Came] | None:
@@ -157,20 +150,20 @@ class Door:
     # -- challenges --------------------------------------------------------------------------------
 
     def token(self, *about: object) -> str:
-        """What proves that its holder was sent it, by this process, about this."""
+        """A text that nobody can know to whom this process did not send it, for this purpose."""
         digest = hashlib.blake2b(repr(about).encode(), key=self._key, digest_size=8)
         return digest.hexdigest()
 
     def challenge(self, came: Came) -> dict[str, str] | None:
-        """What to send to where a note came from, if it has to be proved who is there."""
+        """The note that asks a sender to prove that it is there, if it has not done so."""
         token = self._token_for(came)
         if token == NOTHING:
             return None
         return {"kind": "prove", "token": token, "proof": NOTHING}
 
     def on_prove(self, said: Mapping[str, Any], came: Came) -> tuple[bool, dict[str, str] | None]:
-        """A challenge, or an answer to one, or both: whether it proves that life at that address,
-        and what to answer.
+        """A challenge came, or an answer to one, or both. Returns whether it proves that this life
+        is at that address, and what to answer.
         """
         token, proof = said.get("token"), said.get("proof")
         if not is_token(token) or not is_token(proof):
@@ -182,7 +175,7 @@ class Door:
         return proves, {"kind": "prove", "token": own, "proof": token}
 
     def may_send(self, now_ns: int) -> bool:
-        """Whether there may be one more note, this second, to somebody who proved nothing."""
+        """Whether one more note may go, this second, to somebody who has proved nothing."""
         second = now_ns // _SECOND_NS
         if second != self._second:
             self._second, self._notes = second, 0

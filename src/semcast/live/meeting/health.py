@@ -2,9 +2,9 @@
 
 What this member sees of itself goes out with every hello; what others say of themselves comes in.
 Members that are slow, silent, back or gone become events, for applications and operators. Slow is
-not dead: nobody is put out unless the configuration says after how long. Events are told to this
-member's listeners; what all members see alike, that one of them is slow, only one of them logs.
-Called in every turn of the engine, with its lock held.
+not dead: nobody is put out unless the configuration says after how long. Events go to this
+member's listeners. All members see alike that one of them is slow, so only one of them logs it.
+The engine calls this in every turn, with its lock held.
 """
 
 import logging
@@ -33,7 +33,7 @@ class Event:
     # member left too early), warning; and to a listener that was too slow: missed, so many events
     # (behind_messages).
     kind: str
-    # Whom it is about.
+    # The member that the event is about.
     member: str
     time_ns: int
     text: str
@@ -69,19 +69,19 @@ class Health:
         self,
         session: Session,
         delivered: Callable[[], int],
-        tell: Callable[[Event], None],
+        publish: Callable[[Event], None],
         log: Callable[[Event, int], None] = lambda _, __: None,
     ) -> None:
-        """`delivered` says how many messages this member's application took. Every event is told;
-        what is logged, and at which level, is decided here.
+        """`delivered` says how many messages this member's application took. Every event is
+        published; what is logged, and at which level, is decided here.
         """
         self._session: Final = session
         self._delivered: Final = delivered
-        self._tell: Final = tell
+        self._to_listeners: Final = publish
         self._log: Final = log
         self._next_ns = 0
         self._blocked_ns = -1
-        self._blocked_told = False
+        self._blocked_published = False
         # Since when anybody waits for others here: for room to send, or in `drain`.
         self._held_up_ns = -1
         # By member: since when it is in that state.
@@ -95,7 +95,7 @@ class Health:
         self.events: Final[deque[Event]] = deque(maxlen=EVENTS_MAX)
 
     def on_turn(self, now_ns: int) -> None:
-        """Now and then, look at everybody."""
+        """Look at all members, unless that was done a moment ago."""
         if now_ns < self._next_ns or self._session.member is None:
             return
         self._next_ns = now_ns + PERIOD_NS
@@ -119,7 +119,7 @@ class Health:
             "early": stats["early_held"],
             "room": session.config.delivery_messages,
             "behind_ms": 0.0 if oldest is None else member.age_ns(oldest, now_ns) / 1e6,
-            # Once said, it stays: others go by it.
+            # Others go by what this member said first, so it does not change.
             "run": session.status.get("run") or run_began_us(session),
         }
         blocked = member.blocked and not member.can_multicast()
@@ -127,19 +127,19 @@ class Health:
             self._held_up_ns = -1
         elif self._held_up_ns < 0:
             self._held_up_ns = now_ns
-        patience_ns = round(session.config.slow_after_ms * 1e6)
+        slow_after_ns = round(session.config.slow_after_ms * 1e6)
         if blocked and self._blocked_ns < 0:
             self._blocked_ns = now_ns
-        if blocked and not self._blocked_told and now_ns - self._blocked_ns >= patience_ns:
-            self._blocked_told = True
+        if blocked and not self._blocked_published and now_ns - self._blocked_ns >= slow_after_ns:
+            self._blocked_published = True
             waiting = ", ".join(self._in_the_way()) or "somebody who has not said so yet"
             self._say("blocked", session.config.name, now_ns, f"no room to send; for {waiting}")
         elif not blocked and self._blocked_ns >= 0:
             text = f"room again after {(now_ns - self._blocked_ns) / 1e6:.0f} ms"
             self._blocked_ns = -1
-            if self._blocked_told:
+            if self._blocked_published:
                 self._say("unblocked", session.config.name, now_ns, text)
-            self._blocked_told = False
+            self._blocked_published = False
 
     def _look_at(self, peer: Peer, now_ns: int) -> None:
         roster = self._session.roster
@@ -177,7 +177,7 @@ class Health:
             new = peer.id not in self._slow
             if new:
                 self._slow[peer.id] = max(0, now_ns - round(behind_ms * 1e6))
-            self._tell_slow(peer, now_ns, new)
+            self._publish_slow(peer, now_ns, new)
         elif peer.id in self._slow:
             since_ns = self._slow.pop(peer.id)
             text = f"{peer.name} keeps up again, after {(now_ns - since_ns) / 1e9:.1f} s"
@@ -185,8 +185,8 @@ class Health:
             self._slow_logged.discard(peer.id)
             self._say("recovered", peer.name, now_ns, text, since_ns, level=level)
 
-    def _tell_slow(self, peer: Peer, now_ns: int, new: bool) -> None:
-        """Tell it once; log it once a minute for as long as it is so, in one place of the group."""
+    def _publish_slow(self, peer: Peer, now_ns: int, new: bool) -> None:
+        """Publish it once, and have one member of the group log it every minute while it lasts."""
         last_ns = self._slow_logged_ns.get(peer.id, -LOG_SLOW_NS)
         log = now_ns - last_ns >= LOG_SLOW_NS and self._logs(peer)
         if peer.id in self._silent:
@@ -235,7 +235,7 @@ class Health:
                 self._session.evict(member, now_ns)
 
     def _stands_in_the_way(self, member: int) -> bool:
-        """A slow member that has room for what comes has it all: nobody waits for it."""
+        """A slow member that has room for what comes has received it, so nobody waits for it."""
         early = self._session.roster.peers[member].status.get("early", 0)
         return member in self._silent or early > 0
 
@@ -295,48 +295,39 @@ class Health:
         )
 
     def _say(
-        self,
-        kind: str,
-        member: str,
-        now_ns: int,
-        text: str,
-        since_ns: int = 0,
-        level: int = 0,
+        self, kind: str, member: str, now_ns: int, text: str, since_ns: int = 0, level: int = 0
     ) -> None:
         usual = logging.INFO if kind in _FINE else logging.WARNING
         self._publish(Event(kind, member, now_ns, text, since_ns), level or usual)
 
     def _publish(self, event: Event, level: int, new: bool = True) -> None:
-        """Log it; and tell it, if it is news."""
+        """Log an event, and hand it to listeners if it is new."""
         self._log(event, level)
         if new:
             self.events.append(event)
-            self._tell(event)
+            self._to_listeners(event)
 
 
 _FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
-_GONE: Final = {
-    "evicted": "was put out: it stood in the way for too long",
-    "left": "left",
-}
+_GONE: Final = {"evicted": "was put out: it stood in the way for too long", "left": "left"}
 
 
 def run_began_us(session: Session) -> int:
     """When the run began that this member is part of: when the last of the first members did.
 
-    Those who come later cannot know it, and take it from what others say.
+    Members that come later cannot know that, and take it from what others say.
     """
     roster = session.roster
-    told = [int(peer.status.get("run", 0)) for peer in roster.peers.values()]
-    if roster.former_incarnation >= 0 and any(told):
-        return max(told)
+    said = [int(peer.status.get("run", 0)) for peer in roster.peers.values()]
+    if roster.was_here and any(said):
+        return max(said)
     lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]
     return max([int(session.me.incarnation), *lives]) // 1000
 
 
 def purge_ratio(peer: Peer) -> float:
     """The share of what came to a member that was replaced before its application took it."""
-    told = peer.status
-    purged = told.get("purged", 0)
-    came = purged + told.get("delivered", 0) + told.get("held", 0) + told.get("early", 0)
+    said = peer.status
+    purged = said.get("purged", 0)
+    came = purged + said.get("delivered", 0) + said.get("held", 0) + said.get("early", 0)
     return purged / came if came > 0 else 0.0

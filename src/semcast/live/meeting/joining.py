@@ -1,7 +1,7 @@
-"""Joining: a configuration in, a running engine in a complete group out.
+"""Joining: a configuration goes in; a running engine in a complete group comes out.
 
-Opens the transport, looks up peers, waits until all members have found each other, and says why if
-they have not. The way back, leaving, is the engine's.
+Joining opens the transport, looks up peers, waits until all members have found each other, and says
+why if they have not. The engine does the leaving.
 """
 
 import atexit
@@ -44,7 +44,7 @@ def start(
             f"stability={config.stability!r} needs numpy, which is not installed; "
             "pip install 'semcast[rounds]'"
         )
-    # A group of one needs nobody, and so no way to anybody.
+    # A group of one needs no peers, so it is as if it had some.
     has_peers = bool(config.peers) or config.group_size == 1
     host = hosting.claim()
     transport: Transport | None = None
@@ -54,15 +54,10 @@ def start(
         seeds = resolve(config.peers, config.ipv6)
         for warning in transport.warnings:
             log.warning("%s", warning)
-        session = Session(
-            config,
-            transport,
-            seeds,
-            # Later lives have larger numbers; if the clock was set back, others will tell.
-            new_life(time.time_ns(), secrets.randbits(62)),
-            random.Random(secrets.randbits(256)),
-            observer,
-        )
+        # Later lives have larger numbers. If the clock was set back, others say so.
+        life = new_life(time.time_ns(), secrets.randbits(62))
+        stream = random.Random(secrets.randbits(256))
+        session = Session(config, transport, seeds, life, stream, observer)
         transport.ignore_own()
         engine = Engine(session, host)
     except BaseException:
@@ -83,7 +78,7 @@ def _check_tree(config: GroupConfig, path_mtu_bytes: int) -> None:
 
 
 def wait_complete(engine: Engine) -> None:
-    """Until all members are there; raises and leaves if they are not in time."""
+    """Wait until all members are there; if they are not in time, leave and raise why."""
     config = engine.session.config
     try:
         complete = engine.wait_for(lambda: engine.session.member is not None, config.join_timeout_s)
@@ -136,16 +131,16 @@ def incomplete(session: Session) -> GroupClosedError:
 
 
 def _uncounted(session: Session) -> str:
-    """For a newcomer: the others made up the group without it, as far as they were heard."""
+    """What to say to a newcomer if the others have formed the group without it."""
     config, elsewhere = session.config, session.roster.elsewhere
-    # If they do not agree among themselves, what most of them say.
+    # If the others do not agree, what most of them say counts.
     said = list(elsewhere.values())
     members = max(said, key=said.count)
-    tellers = sorted(name for name, named in elsewhere.items() if named == members)
+    speakers = sorted(name for name, named in elsewhere.items() if named == members)
     return (
         f"group {config.group!r} seems to be complete without {config.name!r}, which was not let "
         f"in for {config.join_timeout_s:g} s: its {len(members)} members are "
-        f"{_listed(sorted(members))}, say {_listed(tellers)}; members are counted from the start, "
+        f"{_listed(sorted(members))}, say {_listed(speakers)}; members are counted from the start, "
         f"so raise size to {len(members) + 1}, or add {config.name!r} to members, at all of them, "
         "and start them again"
     )
@@ -158,7 +153,7 @@ def _listed(names: list[str]) -> str:
 
 
 def transport_settings(config: GroupConfig) -> TransportSettings:
-    """What the transport is told."""
+    """The settings of the transport."""
     given = {one.name: getattr(config, one.name) for one in at(Place.TRANSPORT)}
     return TransportSettings(group_id=group_id(config.group), **given)
 

@@ -1,8 +1,8 @@
-"""Notes: how members find each other and tell how they are. Notes of others in, notes out.
+"""Notes: how members find each other and say how they are. Notes of others go in, notes come out.
 
 Notes are JSON under the seal, in datagrams of their own. Hellos count only from lives that have
-proved to be there now (`door`); of all others a note is at most answered, by one that is no larger.
-What a change among the members means for this one is left to the session.
+proved to be there now (`door`); a note of any other life is at most answered, by one that is no
+larger. What a change among the members means for this one is left to the session.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final
 from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
-from semcast.live.meeting.askers import asker_ids
+from semcast.live.meeting.asker_ids import asker_ids
 from semcast.live.meeting.door import KEY_BYTES, Came, Door
 from semcast.live.meeting.roster import Roster, is_life
 from semcast.live.sockets.address import Address
@@ -33,16 +33,17 @@ from semcast.wire.seal import Sealer
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000
 HELLO_NS: Final = 500_000_000
-# News are told at once, but hellos with nothing else to say are at least so far apart.
+# News goes out at once, but not sooner than this after the last hello.
 NEWS_NS: Final = 5_000_000
-# Of replays one in this time is looked at, to see whether it is genuine: forgeries cost little.
+# Of the datagrams that seem to be replays, one in this time is checked, so that forgeries cost
+# little.
 CHECK_NS: Final = 1_000_000
 # Where a datagram's source stands in its header; see wire/header.py.
 SOURCE_FROM: Final = 12
 SOURCE_TO: Final = 28
 # What is around a note in a datagram, IP and UDP included.
 _AROUND_BYTES: Final = IP_UDP_BYTES + HEADER_BYTES + TAG_BYTES + FRAME_HEAD_BYTES
-# Addresses that hellos are sent to although nobody answered from there yet: those a user named.
+# Hellos go to at most so many addresses that a user named and from which nobody has answered yet.
 _SEEDS_MAX: Final = 256
 
 # What a session does with a note of some kind.
@@ -50,7 +51,7 @@ Handler = Callable[[Mapping[str, Any], Came], None]
 
 
 class NoteExchange(ABC):
-    """What one member tells the others of itself, and hears of them."""
+    """What one member says to the others about itself, and hears from them."""
 
     def __init__(
         self,
@@ -71,12 +72,12 @@ class NoteExchange(ABC):
             self.group_id, self.keys, proving=True, newcomers=self._newcomers
         )
         self.door: Final = Door(stream.randbytes(KEY_BYTES))
-        # Once the group is complete.
+        # The member, once the group is complete.
         self.member: Machine | None = None
-        # Told with every hello; the owner keeps it up to date.
+        # What every hello says about this member; the owner keeps it up to date.
         self.status: dict[str, float] = {}
-        # By their "kind", what to do with notes. Whoever adds one says what a recording of it does:
-        # see tests/live/test_replays.py.
+        # What to do with a note, by its "kind". If you add one, say in tests/live/test_replays.py
+        # what a recording of it does.
         self.handlers: Final[dict[str, Handler]] = {
             "hello": self._on_hello,
             "prove": self._on_prove,
@@ -84,7 +85,7 @@ class NoteExchange(ABC):
         }
         # Datagrams that opened and made no sense; the opener counts those that did not open.
         self.refused_notes = 0
-        # Where to look for others, as this member was told when it began.
+        # The addresses at which this member began to look for others.
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
         self._stream: Final = stream
         self._expected: tuple[int, ...] = ()
@@ -92,7 +93,7 @@ class NoteExchange(ABC):
         self._said_ns = -HELLO_NS
         self._answered_ns = 0
         self._checked_ns = 0
-        # Messages go first: notes that came with them, and how they came.
+        # Notes that came with messages, and how; they are read after the messages.
         self._notes: list[tuple[bytes, Came]] = []
         self._begin(incarnation)
 
@@ -106,7 +107,7 @@ class NoteExchange(ABC):
         self._expect()
 
     def _expect(self) -> None:
-        """Tell the opener whom to expect, as soon as it is known who the members are."""
+        """Let the opener know whom to expect, as soon as the members are known."""
         members = self.roster.members
         if members and members is not self._expected:
             self._expected = members
@@ -119,7 +120,7 @@ class NoteExchange(ABC):
     # -- out ---------------------------------------------------------------------------------------
 
     def say_hello(self, now_ns: int) -> None:
-        """Tell everybody that this member is there, and how it is doing."""
+        """Say to everybody that this member is there, and how it is doing."""
         seeking = self.member is None or not self.roster.complete
         self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
         self._said_ns = now_ns
@@ -127,13 +128,11 @@ class NoteExchange(ABC):
         self.transport.look_again()
         self.transport.send_all([datagram])
         if seeking or not self.transport.multicast:
-            known = (
-                set(self.roster.addresses())
-                if self.transport.multicast
-                else set(self.transport.peers)
-            )
-            # Multicast has reached those who are newly there.
-            there = [] if self.transport.multicast else self._newly_there()
+            if self.transport.multicast:
+                # It has reached members that are newly there.
+                known, there = set(self.roster.addresses()), list[Address]()
+            else:
+                known, there = set(self.transport.peers), self._newly_there()
             for seed in {**self._seeds, **dict.fromkeys(there)}:
                 if seed not in known:
                     self.transport.send(seed, [datagram])
@@ -154,12 +153,12 @@ class NoteExchange(ABC):
         return self._sealer.seal(encode_note(note))
 
     def send_note(self, note: Mapping[str, Any], to: Address) -> None:
-        """A note for somebody who has shown to be there; it may be lost, as any datagram."""
+        """Send a note to somebody who has proved to be there; like any datagram, it may be lost."""
         self.transport.send(to, [self._sealed(note)])
 
     def answer(self, note: Mapping[str, Any], came: Came) -> int:
-        """A note to where one came from, where perhaps nobody asked for it: it must not be larger
-        than what came, and there are only so many. Says how many bytes were sent.
+        """Send a note to where one came from. Perhaps nobody asked there, so it must not be larger
+        than what came, and there are only so many a second. Returns how many bytes were sent.
         """
         if not self.door.may_send(came.now_ns):
             return 0
@@ -196,9 +195,9 @@ class NoteExchange(ABC):
             handler(said, came)
 
     def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
-        """Believe it if its sender's life is proved; else have that proved, and the address too."""
+        """Believe a hello if its sender's life is proved there; if not, have both proved."""
         if came.source.sender == self.roster.me and came.source.incarnation < self.me.incarnation:
-            return  # of a former life of this member; if that were a process, others would tell it
+            return  # a former life of this member said it; were it still there, others would say so
         if not self.door.is_there(came):
             challenge = self.door.challenge(came)
             if challenge is not None:
@@ -209,7 +208,7 @@ class NoteExchange(ABC):
             self.door.keep(said, came)
 
     def _on_prove(self, said: Mapping[str, Any], came: Came) -> None:
-        """Somebody wants to know whether this member is there, or says that it is."""
+        """Answer a challenge, and let in a sender that answers ours."""
         proves, answer = self.door.on_prove(said, came)
         if answer is not None:
             self.answer(answer, came)
@@ -224,13 +223,13 @@ class NoteExchange(ABC):
                 self._believe(*kept)
 
     def _let_in(self, came: Came) -> bool:
-        """A life has proved to be there: whether it counts from here on, and was not known."""
+        """A life has proved to be there. Returns whether it counts from now on."""
         sender, life = came.source.sender, came.source.incarnation
         if self.door.proved.get(sender) != life:
             wanted = sender in self.roster.members or len(self.door.proved) < GROUP_SIZE_MAX
             if not wanted or not is_life(life) or not self.opener.prove(came.source, came.packet):
                 return False
-            # It waits for a hello that names it.
+            # That member waits for a hello which names it.
             self.roster.news = True
         self.door.let_in(came)
         self.roster.moved(sender, life, came.address)
@@ -238,7 +237,7 @@ class NoteExchange(ABC):
         return True
 
     def _on_old(self, said: Mapping[str, Any], came: Came) -> None:
-        """Somebody knows a later life of this member. It names this life, so it is no recording."""
+        """Another knows a later life of this member. It names this life, so it is no recording."""
         knows = said.get("knows")
         if not is_life(knows) or not is_life(said.get("you")):
             raise RemoteProtocolError("former life out of range")
@@ -250,28 +249,28 @@ class NoteExchange(ABC):
         self._on_roster(now_ns)
 
     def _believe(self, said: Mapping[str, Any], came: Came) -> None:
-        """A hello that is fresh, of a life that is there."""
+        """Take in a hello that is fresh, of a life that is there."""
         source, now_ns = came.source, came.now_ns
         place = self.door.place_of(source.sender)
         new = self.roster.on_hello(said, source.sender, source.incarnation, place, now_ns)
         self._introduce(new, came)
         answers = self.roster.gone(source.sender) or self._is_stranger(source)
         if answers and now_ns - self._answered_ns > SEEKING_NS:
-            # It was put out, or never counted, and may not have heard of it.
+            # Its sender was put out, or never counted, and may not know that.
             self._answered_ns = now_ns
             self.transport.send(place, [self._hello()])
         self._on_roster(now_ns)
 
     def _is_stranger(self, source: Source) -> bool:
-        """Whether this is somebody whom a complete group did not count and, as it has the secret,
-        may tell so. Without multicast it would hear nothing of this group.
+        """Whether a complete group did not count this source, and may say so, since it has the
+        secret. Without multicast it would hear nothing of this group.
         """
         sealed = isinstance(self.keys, Keyring)
         return sealed and self.member is not None and source.sender in self.roster.strangers
 
     def _introduce(self, new: list[tuple[int, int, Address]], came: Came) -> None:
-        """Somebody says who is where. See whether they are, in no more bytes than it was said in:
-        whatever it names, nobody else is sent more because of one hello.
+        """A hello says where others are. Challenge them there, in no more bytes than the hello had:
+        whatever a hello names, it must not make this member send more than that to anybody.
         """
         self._stream.shuffle(new)
         room = came.datagram_bytes
@@ -282,10 +281,10 @@ class NoteExchange(ABC):
                 room -= self.answer(challenge, there)
 
     def _on_replay(self, datagram: bytes, address: Address, now_ns: int) -> None:
-        """Somebody may not know that another of its name was here, or that its clock was set back
-        since its former life: name both lives, once in a while, if the datagram is genuine.
+        """A sender may not know that another process has its name, or that its clock was set back
+        since its former life. If the datagram is genuine, name both lives to it, once in a while.
 
-        Whoever replays one names whom to bother as its sender, so the answer is no larger.
+        Whoever replays one chooses where the answer goes, so the answer is no larger.
         """
         if now_ns - self._checked_ns < CHECK_NS or now_ns - self._answered_ns <= SEEKING_NS:
             return

@@ -4,7 +4,7 @@ Hellos of others go in, with the address they came from; this member's own hello
 go in are believed: whether they are fresh, and of lives that are there now, is the door's to find
 out. When every member has been heard of and all name the same members, the group is complete.
 Membership is static here: names from a list, or the first `size` that find each other. Hellos say
-three more things: who left, who was put out, and how the teller is doing. Knows nothing of sockets
+three more things: who left, who was put out, and how the sender is doing. Knows nothing of sockets
 or time but what it is told.
 """
 
@@ -35,12 +35,8 @@ _HOST: Final = re.compile(r"[0-9a-fA-F:.]{2,45}(%[A-Za-z][A-Za-z0-9_.-]{0,14})?"
 
 def member_id(name: str) -> int:
     """The 62-bit id of the member with this name, the same everywhere and for ever."""
-    return (
-        int.from_bytes(
-            hashlib.sha256(_LABEL + name.encode(errors="replace")).digest()[:8], "little"
-        )
-        & ID_MAX
-    )
+    digest = hashlib.sha256(_LABEL + name.encode(errors="replace")).digest()
+    return int.from_bytes(digest[:8], "little") & ID_MAX
 
 
 @dataclass
@@ -80,40 +76,35 @@ class Roster:
         self.evicted: Final[dict[int, int]] = {}
         # A life of this member before this one that others know of.
         self.former_incarnation = -1
-        # Whether there is something that others may wait for and were not told: who is there, in
-        # which life, who is gone, which members this one names.
+        # Whether this member has not yet said what others may wait for: who is there, in which
+        # life, who is gone, which members it names.
         self.news = False
         # Members that came when the group was full.
         self.strangers: Final[dict[int, str]] = {}
-        # By teller: the members of a group that was made up without this one. For people only:
+        # By who says so: the members of a group that was made up without this one. For people only:
         # whoever replays an old hello can make this say anything.
         self.elsewhere: Final[dict[str, tuple[str, ...]]] = {}
-        self._told = 0
+        self._rows_said = 0
         self._choose()
 
     # -- out ---------------------------------------------------------------------------------------
 
     def hello(self, status: Mapping[str, float], bytes_max: int = HELLO_BYTES_MAX) -> bytes:
-        """What this member tells the others now and then, as much as fits a datagram.
+        """What this member says to the others now and then, as much as fits a datagram.
 
         What does not fit gets its turn in the next hello.
         """
         self.news = False
         said: dict[str, Any] = {
-            "kind": "hello",
-            "name": self.name,
-            "roster": self.digest,
+            "kind": "hello", "name": self.name, "roster": self.digest,
             "members": [self.name_of(one) for one in self.members],
-            "peers": [],
-            "left": [],
-            "evicted": [],
-            "status": dict(status),
-        }
+            "peers": [], "left": [], "evicted": [], "status": dict(status),
+        }  # fmt: skip
         rows = self._rows()
         for part, row in rows:
             said[part].append(row)
-        told = _json(said)
-        return told if len(told) <= bytes_max // 2 else self._shortened(said, rows, bytes_max)
+        hello = _json(said)
+        return hello if len(hello) <= bytes_max // 2 else self._shortened(said, rows, bytes_max)
 
     def _shortened(
         self, said: dict[str, Any], rows: list[tuple[str, list[Any]]], bytes_max: int
@@ -121,21 +112,21 @@ class Roster:
         """As many of these rows as fit."""
         said |= {"peers": [], "left": [], "evicted": []}
         if len(_json(said)) > bytes_max // 2:
-            # Late comers to a large group need a list of names; they cannot be told.
+            # The names do not fit, so latecomers to so large a group need a list of them.
             said["members"] = []
         room = bytes_max - len(_json(said))
-        # What is told last this time is told first the next.
-        start = self._told % len(rows) if rows else 0
+        # The rows that do not fit this time come first the next time.
+        start = self._rows_said % len(rows) if rows else 0
         for part, row in rows[start:] + rows[:start]:
             room -= len(_json(row)) + 1
             if room < 0:
                 break
             said[part].append(row)
-            self._told += 1
+            self._rows_said += 1
         return _json(said)
 
     def _rows(self) -> list[tuple[str, list[Any]]]:
-        """What there is to tell of others."""
+        """Everything that a hello says of others."""
         known = sorted(self.peers.values(), key=lambda peer: peer.id)
         rows: list[tuple[str, list[Any]]] = []
         rows += [("left", [*one]) for one in sorted(self.left.items())]
@@ -143,6 +134,11 @@ class Roster:
         for one in known:
             rows.append(("peers", [one.name, one.incarnation, one.first_incarnation, *one.address]))
         return rows
+
+    @property
+    def was_here(self) -> bool:
+        """Whether others know a former life of this member, so that it joins a running group."""
+        return self.former_incarnation >= 0
 
     @property
     def digest(self) -> str:
@@ -178,13 +174,8 @@ class Roster:
         """The members as they are known now, each in its present life."""
         lives = {peer.id: peer.incarnation for peer in self.peers.values()}
         lives[self.me] = self.incarnation
-        return View(
-            1,
-            self.members,
-            tuple(lives.get(one, self.left.get(one, 0)) for one in self.members),
-            f,
-            tuple(self.name_of(one) for one in self.members),
-        )
+        known = tuple(lives.get(one, self.left.get(one, 0)) for one in self.members)
+        return View(1, self.members, known, f, tuple(self.name_of(one) for one in self.members))
 
     def name_of(self, member: int) -> str:
         """What people call a member."""
@@ -244,20 +235,20 @@ class Roster:
         for member, life in evicted:
             self._mark(self.evicted, member, life)
         if not self.members and len(members) == self._size and self.name in members:
-            # A group that is complete already, and this member is one of it: it comes back.
+            # The group is complete already and has this member in it, so this one comes back.
             self._names.update({member_id(one): one for one in members})
             self.members = tuple(sorted(member_id(one) for one in members))
         self._choose()
         return self._learn(peers)
 
-    def _note_elsewhere(self, teller: str, members: tuple[str, ...]) -> None:
+    def _note_elsewhere(self, speaker: str, members: tuple[str, ...]) -> None:
         if not members or self.name in members:
-            self.elsewhere.pop(teller, None)
+            self.elsewhere.pop(speaker, None)
         elif len(self.elsewhere) < GROUP_SIZE_MAX:
-            self.elsewhere[teller] = members
+            self.elsewhere[speaker] = members
 
     def moved(self, sender: int, incarnation: int, address: Address) -> None:
-        """That life of a member has shown to be at this address."""
+        """A life of a member has proved to be at this address."""
         peer = self.peers.get(sender)
         if peer is not None and peer.incarnation == incarnation:
             peer.address = address
@@ -280,7 +271,7 @@ class Roster:
             self.news = True
 
     def _choose(self) -> None:
-        """With as many known as wanted, these are the group."""
+        """As soon as enough members are known, they are the group."""
         if not self.members and len(self.peers) + 1 >= self._size:
             # Those whose members are chosen already come first: they cannot change their minds.
             known = sorted(self.peers.values(), key=lambda peer: (peer.roster == "", peer.id))

@@ -1,11 +1,9 @@
-"""One member in the real world, without its threads: datagrams in, datagrams out, when told to.
+"""One member in the real world, without its threads: datagrams go in, and datagrams come out.
 
 A session owns the transport, the seals, the roster and, once the group is complete, the member. It
-only translates: what a member wants is done as the simulated world does it. Whoever calls holds a
-lock; the session starts no thread, reads no clock and never blocks.
-
-What it tells the others besides is in `notes`. Frames count only from lives that have proved to be
-there now (`door`).
+only translates between the member and the network, as the simulated world does. Callers hold a
+lock; the session starts no thread, reads no clock and never blocks. What members say to each other
+besides messages is in `notes`. Only lives that have proved to be there now count (`door`).
 """
 
 import random
@@ -28,12 +26,12 @@ from semcast.wire.keys import Keyring
 from semcast.wire.note import decode_note, is_note
 from semcast.wire.opener import REPLAYS
 
-# Notes that wait for what is due; beyond these they are dealt with as they come.
+# So many notes wait until messages were dealt with; more of them are read at once.
 _NOTES_MAX: Final = 64
-# Datagrams that the socket had no room for wait so long until they are tried again.
+# A datagram that the socket had no room for is tried again after so long.
 RETRY_NS: Final = 1_000_000
-# New messages are taken from the member in small portions: what the socket has no room for can
-# then still be purged.
+# Messages are taken from the member in small portions, so that those for which the socket has no
+# room can still be purged.
 _DATAGRAMS_PER_CALL: Final = 16
 _DATAGRAMS_PER_TURN: Final = 64
 
@@ -58,15 +56,15 @@ class Session(NoteExchange):
         self._make: Final = make
         # How many callers wait until everybody has what was sent.
         self.drains = 0
-        # Why this member can go on no longer, if so.
+        # Why this member cannot go on, once it cannot.
         self.ended: Exception | None = None
-        # Whether it was put out by others: then what came before may still be taken.
+        # Whether others put it out: its application may still take what came before.
         self.may_take = False
-        # Called when that comes to be so, by whoever holds the lock; must not block.
+        # Called when this member has ended, with the lock held; it must not block.
         self.on_ended: Callable[[], None] | None = None
-        # Of a member that left: whether what it sent and took was safe at the others by then.
+        # Whether, when this member left, all others had what it sent and took.
         self.settled = False
-        # Says which members are silent; and called if this one leaves and is not settled.
+        # Says which members are silent; and is called if this member leaves unsettled.
         self.silent: Callable[[], list[int]] | None = None
         self.on_unsettled: Callable[[int], None] | None = None
         self._observer: Final = observer
@@ -82,7 +80,7 @@ class Session(NoteExchange):
     def on_readable(
         self, now_ns: int, ready: Container[int] | None = None, calm: bool = False
     ) -> int:
-        """Take what waits in the sockets that are ready, or in all; says how many datagrams."""
+        """Take in what waits in the ready sockets, or in all. Returns how many datagrams came."""
         received = self.transport.receive(_DATAGRAMS_PER_TURN, ready, calm)
         self.take_in(received, now_ns)
         return len(received)
@@ -105,18 +103,18 @@ class Session(NoteExchange):
                     came = Came(source, address, opened.header.packet, len(datagram), now_ns)
                     self._notes.append((decode_note(frames), came))
                     if self.member is None or len(self._notes) >= _NOTES_MAX:
-                        # It may be what the messages behind it wait for.
+                        # The messages behind a note may wait for what it says.
                         self._read_notes(now_ns)
                 elif proved.get(source.sender) != source.incarnation:
                     self.refused_unproved += 1
                 elif self.member is not None and not self.may_take:
-                    # To who was put out nobody sends again what it misses: nothing more comes in.
+                    # Nobody repairs what a member that was put out misses, so it takes no more in.
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
 
     def on_timer(self, now_ns: int) -> None:
-        """Whatever is due by now."""
+        """Do whatever is due by now."""
         if self._notes:
             self._read_notes(now_ns)
         if self.member is not None and self.member.next_deadline_ns() <= now_ns:
@@ -124,7 +122,7 @@ class Session(NoteExchange):
         if now_ns >= self._hello_ns:
             self.say_hello(now_ns)
         if self.member is None and self.roster.complete:
-            # There is nobody to wait for: a group of one, or all others have left.
+            # In a group of one, or if all others have left, there is nobody to wait for.
             self._complete(now_ns)
 
     def next_deadline_ns(self) -> int:
@@ -187,13 +185,13 @@ class Session(NoteExchange):
     # -- members -----------------------------------------------------------------------------------
 
     def _on_roster(self, now_ns: int) -> None:
-        """The roster may have changed: begin, let go those that left."""
+        """The roster may have changed: begin if it is complete, and remove members that left."""
         roster = self.roster
         self._expect()
         self.transport.peers = roster.addresses()
         if self.member is None:
             if roster.former_incarnation >= self.me.incarnation:
-                # The clock went back since the former life, or somebody has our name.
+                # The clock was set back since the former life, or another process has this name.
                 life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
                 if not is_life(life):
                     self.end(f"{self.config.name!r} has used up its lives; join by another name")
@@ -226,26 +224,17 @@ class Session(NoteExchange):
                 self._removed.add(member)
                 self.member.remove(member, now_ns)
             elif not self.roster.gone(member):
-                # It is back: the member hears that from its first datagram in another life.
+                # It is back, which the member learns from its first datagram in another life.
                 self._removed.discard(member)
 
     def _complete(self, now_ns: int) -> None:
-        """All members are known and agree: the protocol begins."""
+        """Begin the protocol, since all members are known and agree."""
         roster = self.roster
-        limits = self.config.member_config(
-            len(roster.members),
-            self.transport.path_mtu_bytes,
-            self.transport.receive_buffer_bytes // 2,
-            [roster.name_of(member) for member in roster.members],
-        )
-        self.member = self._make(
-            limits,
-            self.me,
-            roster.view(limits.f),
-            self._stream,
-            self._observer(self.me),
-            roster.former_incarnation >= 0,
-        )
+        names = [roster.name_of(member) for member in roster.members]
+        mtu_bytes, room_bytes = self.transport.path_mtu_bytes, self.transport.receive_buffer_bytes
+        limits = self.config.member_config(len(names), mtu_bytes, room_bytes // 2, names)
+        view, observer, joins = roster.view(limits.f), self._observer(self.me), roster.was_here
+        self.member = self._make(limits, self.me, view, self._stream, observer, joins)
         self._remove_gone(now_ns)
         self.say_hello(now_ns)
 
@@ -259,8 +248,8 @@ class Session(NoteExchange):
     # -- the end -----------------------------------------------------------------------------------
 
     def end(self, why: str, may_take: bool = False) -> None:
-        """Go on no longer; of several reasons the first is told. What waits may be taken until
-        this member leaves or fails.
+        """Go on no longer; of several reasons the first counts. If the application `may_take` what
+        waits, it may do so until this member leaves or fails.
         """
         if self.ended is None:
             self.ended = GroupClosedError(why)
@@ -271,7 +260,7 @@ class Session(NoteExchange):
             self.may_take = False
 
     def may_leave(self, now_ns: int) -> bool:
-        """Whether nothing is lost with this member; from the first question on it sends no more."""
+        """Whether nothing is lost if this member leaves. Once asked, it sends no new messages."""
         if self.ended is not None:
             raise self.ended
         if self.member is None:
@@ -299,9 +288,9 @@ class Session(NoteExchange):
         self.end(f"{self.config.name} has left {self.config.group!r}")
         self.flush(now_ns)
         self.roster.left[self.roster.me] = self.me.incarnation
-        for _ in range(3):  # it may be lost; if all are, others wait until they give up
+        for _ in range(3):  # one may be lost; if all are, others wait until they give up
             self.say_hello(now_ns)
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets."""
         self.transport.close()

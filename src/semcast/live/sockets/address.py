@@ -1,4 +1,4 @@
-"""Addresses: text and numbers in, what sockets take and give out. Opens no socket.
+"""Addresses: text and numbers go in; what sockets take and give comes out. No socket is opened.
 
 An `Address` is a numeric host and a port. Link-local IPv6 hosts carry their interface, as in
 `fe80::1%eth0`, because the number alone names a different machine on every link.

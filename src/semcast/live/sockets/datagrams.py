@@ -1,10 +1,9 @@
 """Datagrams through sockets that are open already: lists of bytes in, lists of bytes out.
 
-Never blocks and raises nothing for what a network does: what the kernel has no room for is left
-to the caller, what it refuses is counted and gone, as if the network had lost it. Knows nothing of
-what is in a datagram. A member's own multicasts come back to it unless it asks not to get them.
-
-Not thread-safe: the caller holds a lock.
+Nothing here blocks, or raises an error for what a network does: what the kernel has no room for is
+left to the caller, and what it refuses is counted and dropped, as if the network had lost it.
+Transports do not look into datagrams. A member's own multicasts come back to it unless it asks not
+to get them. Transports are not thread-safe: the caller holds a lock.
 """
 
 import errno
@@ -17,21 +16,13 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from semcast.errors import TransportError
+from semcast.live.sockets import offload
 from semcast.live.sockets.address import (
     BOOK_MAX,
     Address,
     SocketAddress,
     address_of,
     socket_address,
-)
-from semcast.live.sockets.offload import (
-    ANCILLARY_BYTES,
-    REFUSED,
-    Ancillary,
-    can_segment,
-    run_length,
-    segment_request,
-    split,
 )
 
 RECEIVE_BYTES_MAX: Final = 65_536  # no datagram and no batch of them is longer
@@ -56,10 +47,9 @@ class Opened:
     path_mtu_bytes: int
     receive_buffer_bytes: int
     warnings: tuple[str, ...]
-    # By address, a socket that sends there and nowhere else, in the name of `sending`; what comes
-    # back comes to `sending`.
+    # By address, a socket that sends only there, from the address of `sending`, which gets answers.
     connected: Mapping[Address, socket.socket] = field(default_factory=dict)
-    # Closes the sockets, of which some may be shared with others; None: they are all closed.
+    # Closes the sockets if some are shared with other groups; without it, all are closed.
     close: Callable[[], None] | None = None
 
 
@@ -67,7 +57,7 @@ class Opened:
 class Transport(ABC):
     """One member's way to the others."""
 
-    # What has come in all, with what datagrams take of a socket's room besides their own bytes.
+    # All bytes that have come, with what datagrams take of a socket's room besides their own.
     came_bytes: int = 0
 
     def __init__(self, opened: Opened, multicast: bool) -> None:
@@ -78,7 +68,7 @@ class Transport(ABC):
         self.warnings = opened.warnings
         self.peers: list[Address] = []
         # Whether runs of datagrams go out in one call; turned off for good if the kernel refuses.
-        self.segmenting = can_segment(opened.sending)
+        self.segmenting = offload.can_segment(opened.sending)
         self.counters: dict[str, int] = dict.fromkeys(
             (
                 "datagrams_in", "datagrams_out", "bytes_in", "bytes_out", "send_calls",
@@ -98,13 +88,13 @@ class Transport(ABC):
         # Two orders, used in turn, so that a flood on one socket does not starve the other.
         self._now = tuple((sock.fileno(), sock.recvmsg) for sock in self._sockets)
         self._next = self._now[::-1]
-        # Addresses remembered at the most; beyond that the books are begun afresh.
+        # How many addresses are remembered; one more, and all are forgotten.
         self.book_max = BOOK_MAX
         self._targets: dict[Address, Target] = {}
-        # Whether something could not be sent since the ways were found.
+        # Whether something could not be sent since the routes were last looked up.
         self._astray = False
         self._sources: dict[SocketAddress, Address] = {}
-        self._segment_request: tuple[int, Ancillary] = (0, [])
+        self._segment_request: tuple[int, offload.Ancillary] = (0, [])
 
     def filenos(self) -> tuple[int, ...]:
         """What to wait on for reading."""
@@ -112,15 +102,15 @@ class Transport(ABC):
 
     @abstractmethod
     def send_all(self, datagrams: list[bytes]) -> int:
-        """Send to the whole group; how many were taken, from the first on."""
+        """Send to the whole group. Returns how many the kernel took, from the first on."""
 
     def look_again(self) -> None:  # noqa: B027
-        """If sending has failed, look where the interface is now. Called now and then: it takes
-        longer than to send.
+        """If sending has failed, look for the interface again. This takes longer than to send, so
+        it is called now and then.
         """
 
     def ignore_own(self) -> None:  # noqa: B027
-        """Do without what this transport itself sends to all, as far as the kernel can."""
+        """Have the kernel drop this transport's own multicasts where it can."""
 
     def close(self) -> None:
         if self._close is not None:
@@ -136,12 +126,10 @@ class Transport(ABC):
     ) -> list[tuple[bytes, Address]]:
         """What waits, without blocking, of the sockets that are ready (file numbers), or of all.
 
-        If it is `calm`, a small datagram is probably the only one, and to ask for another would
-        take as long as to receive it: the rest, if there is any, is left for the next call.
-
-        No more than fits a processor's cache: it is going to be read once more. The last system
-        call may bring a whole batch, so the list can be longer than asked for by one batch less
-        one (GRO stops at 128).
+        If it is `calm`, a small datagram is probably the only one, and asking for another takes as
+        long as receiving it; so the rest, if there is any, is left for the next call. No more is
+        read than fits a processor's cache, since it is read once more soon. The last system call
+        may bring a whole batch, so the list can be longer than asked for by one batch less one.
         """
         got: list[tuple[bytes, Address]] = []
         calls = bytes_in = 0
@@ -152,7 +140,7 @@ class Transport(ABC):
                 continue
             while len(got) < datagrams_max and bytes_in < CACHED_BYTES:
                 try:
-                    data, ancillary, _, source = recvmsg(RECEIVE_BYTES_MAX, ANCILLARY_BYTES)
+                    data, ancillary, _, source = recvmsg(RECEIVE_BYTES_MAX, offload.ANCILLARY_BYTES)
                 except BlockingIOError:
                     break
                 except OSError:
@@ -165,7 +153,7 @@ class Transport(ABC):
                 if not plain:
                     source = self._sources.get(source) or self._learn(source)
                 if ancillary:
-                    got += split(data, ancillary, source)
+                    got += offload.split(data, ancillary, source)
                     continue
                 got.append((data, source))
                 if calm and len(got) == 1 and len(data) < SMALL_BYTES:
@@ -179,7 +167,7 @@ class Transport(ABC):
         return got
 
     def pass_on(self, to: "Transport", datagrams: list[tuple[bytes, Address]]) -> None:
-        """What this one received came for another: count it there."""
+        """Count these datagrams at another transport, which they were for."""
         bytes_in = 0
         for datagram, _ in datagrams:
             bytes_in += len(datagram)
@@ -196,8 +184,8 @@ class Transport(ABC):
     # -- sending -----------------------------------------------------------------------------------
 
     def send(self, to: Address, datagrams: list[bytes]) -> int:
-        """How many were taken, from the first on. Fewer than given: the socket's buffer is full,
-        keep the rest and try again later.
+        """Send to one address. Returns how many the kernel took, from the first on. If these are
+        fewer than given, its buffer is full, and the caller keeps the rest.
         """
         if len(datagrams) == 1:
             return self._send_run(to, datagrams)
@@ -210,7 +198,9 @@ class Transport(ABC):
         return start
 
     def _run_length(self, datagrams: list[bytes], start: int) -> int:
-        return run_length(datagrams, start, self._segment_bytes_max) if self.segmenting else 1
+        if not self.segmenting:
+            return 1
+        return offload.run_length(datagrams, start, self._segment_bytes_max)
 
     def _send_run(self, to: Address, run: list[bytes]) -> int:
         target = self._targets.get(to) or self._target(to)
@@ -227,10 +217,10 @@ class Transport(ABC):
         return len(run)
 
     def _send_batch(self, target: Target, run: list[bytes]) -> int | None:
-        """All or none of a run in one call; None: it has to be tried one by one."""
+        """Send all or none of a run in one call; None if it has to be tried one by one."""
         size = len(run[0])
         if self._segment_request[0] != size:
-            self._segment_request = (size, segment_request(size))
+            self._segment_request = (size, offload.segment_request(size))
         counters = self.counters
         counters["send_calls"] += 1
         sock, address = target
@@ -240,7 +230,7 @@ class Transport(ABC):
             if error.errno in _FULL:
                 counters["send_full"] += 1
                 return 0
-            if error.errno in REFUSED:
+            if error.errno in offload.REFUSED:
                 self.segmenting = False
             return None
         counters["datagrams_out"] += len(run)
@@ -248,7 +238,7 @@ class Transport(ABC):
         return len(run)
 
     def _send_one(self, target: Target, datagram: bytes) -> bool:
-        """False if there is no room; what is refused for another reason is counted and gone."""
+        """Returns False if there is no room. A datagram that is refused is counted and dropped."""
         counters = self.counters
         sock, address = target
         # A refusal that came back for an earlier datagram (ICMP) is reported instead of sending
@@ -294,7 +284,7 @@ class Transport(ABC):
         return target
 
     def _forget_ways(self) -> None:
-        """An interface may have come back under another number: look for every way anew."""
+        """An interface may have come back under another number, so look up every route anew."""
         self._astray = True
         self._targets.clear()
         self._connected.clear()

@@ -1,9 +1,9 @@
 """Keeping a member's own multicasts from coming back to it: a filter in the kernel.
 
-Multicasts are looped back to every socket of the machine that listens, the sender's own too. It
-would have to receive, and throw away, all that it sends. A classic BPF program on the listening
-socket drops what has the sender's address and port. Where there is none, nothing is lost but time:
-a session knows its own datagrams.
+The kernel gives multicasts to every listening socket of the machine, the sender's own too, which
+would have to receive and throw away all that it sends. A classic BPF program on that socket drops
+what has the sender's address and port. Where that fails only time is lost: a session knows its own
+datagrams.
 """
 
 import ctypes

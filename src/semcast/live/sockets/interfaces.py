@@ -1,6 +1,6 @@
-"""Network interfaces: a name, an address or nothing in; which interface that is out.
+"""Network interfaces: a name, an address or nothing goes in; which interface that is comes out.
 
-Linux tells through netlink and ioctl, which, unlike /sys, always speak of the network namespace
+We ask Linux through netlink and ioctl, which, unlike /sys, always answer for the network namespace
 of the caller. Elsewhere an interface is named by its address, and its MTU is taken to be 1,500.
 """
 
@@ -22,9 +22,8 @@ _REQUEST_DUMP = 0x301
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _TENTATIVE_OR_FAILED = 0x40 | 0x08  # IPv6 addresses that cannot be used, or not yet
 _NETLINK_BYTES_MAX: Final = 65_536
-_DISCARD_PORT: Final = (
-    9  # nothing is ever sent to it: connecting a UDP socket only asks for a route
-)
+# Nothing is ever sent to this port: connecting a UDP socket only asks for a route.
+_DISCARD_PORT: Final = 9
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,6 @@ def smallest_mtu_bytes(family: socket.AddressFamily) -> int:
     return LOOPBACK_MTU_BYTES if found else ETHERNET_MTU_BYTES
 
 
-def require_up(name: str) -> None:
-    flags = _flags(name)
-    if flags is not None and not flags & _IFF_UP:
-        raise TransportError(f"interface {name} is down; bring it up: ip link set {name} up")
-
-
 def without_multicast(interface: Interface) -> tuple[str, ...]:
     """One line if this interface is not set up for multicast, as tunnels mostly are not. What it
     sends to a group may still come back to this machine, but hardly to another one.
@@ -88,7 +81,9 @@ def _with_name(name: str, family: socket.AddressFamily) -> Interface:
     except (OSError, ValueError):
         known = ", ".join(known for _, known in socket.if_nameindex())
         raise TransportError(f"there is no interface {name!r}; this machine has {known}") from None
-    require_up(name)
+    flags = _flags(name)
+    if flags is not None and not flags & _IFF_UP:
+        raise TransportError(f"interface {name} is down; bring it up: ip link set {name} up")
     hosts = [host for at, host in addresses(family) if at == index]
     if not hosts:
         version = "IPv4" if family == socket.AF_INET else "IPv6"

@@ -1,9 +1,9 @@
-"""UDP multicast: one datagram out, and every member gets it.
+"""UDP multicast: one datagram goes out, and every member gets it.
 
-One socket, on a port of its own at the interface's address, sends and receives unicast;
-a second one, bound to the group's address and port, receives what is sent to all. So the source of
-every datagram is where its sender can be answered. A third one, where there can be one, sends what
-is for all from the same port: connected, so that the kernel need not look up the way each time.
+One socket, on a port of its own at the interface's address, sends and receives unicast. A second
+one, bound to the group's address and port, receives what is sent to all. So the source of every
+datagram is where its sender can be answered. A third one, where there can be one, sends to all from
+the port of the first. It is connected, so that the kernel need not look up the route each time.
 """
 
 import ctypes
@@ -37,20 +37,20 @@ class MulticastTransport(Transport):
     def __init__(
         self, opened: Opened, group: Address, interface: Interface | None = None, ttl: int = 1
     ) -> None:
-        """Without an interface it stays with what was opened, whatever becomes of that."""
+        """Without `interface`, the sockets stay as they are when the interface is made anew."""
         super().__init__(opened, multicast=True)
         self.group: Final = group
         self._ttl: Final = ttl
         self._interface = interface
-        # Sockets in `connected` are given up when a way is lost, and come back from here.
+        # Sockets in `_connected` are given up when a route is lost, and come back from here.
         self._straight: Final = dict(opened.connected)
 
     def send_all(self, datagrams: list[bytes]) -> int:
         return self.send(self.group, datagrams)
 
     def look_again(self) -> None:
-        """An interface that was made anew has another number, and nobody has joined the group on
-        it. As long as there is none with our address, this is to be tried again.
+        """Join the group again on an interface that was made anew, and so has another number. While
+        no interface has our address, this has to be tried again.
         """
         if not self._astray or self._interface is None:
             return
@@ -86,15 +86,10 @@ def open_multicast(settings: TransportSettings, ports: Ports | None = None) -> M
         listening = sockets.bind(_heard_at(group, family), shared=True)
         join_group(listening, interface, group[0])
         opened = Opened(
-            sending,
-            (listening,),
-            family,
-            settings.path_mtu_bytes or interface.carries_bytes,
-            sockets.receive_buffer_bytes,
-            sockets.warnings + without_multicast(interface),
-            _connected(sockets, interface, group, settings.ttl),
-            sockets.close,
-        )
+            sending, (listening,), family, settings.path_mtu_bytes or interface.carries_bytes,
+            sockets.receive_buffer_bytes, sockets.warnings + without_multicast(interface),
+            _connected(sockets, interface, group, settings.ttl), sockets.close,
+        )  # fmt: skip
         return MulticastTransport(opened, group, interface, settings.ttl)
 
 
@@ -124,20 +119,18 @@ def group_of(settings: TransportSettings) -> Address:
 def interface_of(settings: TransportSettings, towards: str) -> Interface:
     wanted = settings.interface
     if not wanted and settings.host not in ("", "0.0.0.0", "::"):
-        family_of(settings.host)  # a name would be taken for an interface's
+        family_of(settings.host)  # raises for a name, which would be taken for an interface's
         wanted = settings.host
     return find_interface(wanted, family_of(towards), towards)
 
 
 def send_through(sock: socket.socket, interface: Interface, group: Address, ttl: int) -> None:
-    """Multicasts leave by this interface, come back to this machine, and go `ttl` hops far."""
+    """Have multicasts leave by this interface, come back to this machine, and go `ttl` hops."""
     try:
         if sock.family == socket.AF_INET:
-            chosen = struct.pack(
-                "=4s4si", bytes(4), socket.inet_aton(interface.host), interface.index
-            )
-            if interface.index == 0:
-                chosen = socket.inet_aton(interface.host)
+            chosen = socket.inet_aton(interface.host)
+            if interface.index != 0:
+                chosen = struct.pack("=4s4si", bytes(4), chosen, interface.index)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, chosen)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
@@ -148,21 +141,19 @@ def send_through(sock: socket.socket, interface: Interface, group: Address, ttl:
         _require_route(interface, group)
     except OSError as error:
         advice = IPV6_LOOPBACK_ADVICE if ":" in group[0] and is_loopback(interface.host) else ""
-        raise refused(
-            f"cannot multicast to {group[0]} on {interface.name}", error, advice
-        ) from None
+        doing = f"cannot multicast to {group[0]} on {interface.name}"
+        raise refused(doing, error, advice) from None
 
 
 def _require_route(interface: Interface, group: Address) -> None:
-    """Ask for the route now, with a socket of its own; else only the first send finds out."""
+    """Look for the route now, with a socket of its own; otherwise only the first send fails."""
     family = family_of(group[0])
     with socket.socket(family, socket.SOCK_DGRAM) as asking:
         if family == socket.AF_INET6:
             asking.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface.index)
         else:
-            asking.setsockopt(
-                socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface.host)
-            )
+            chosen = socket.inet_aton(interface.host)
+            asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, chosen)
         asking.connect(socket_address(group, family))
 
 
@@ -182,7 +173,7 @@ def join_group(sock: socket.socket, interface: Interface, host: str) -> None:
 
 
 def leave_group(sock: socket.socket, interface: Interface, host: str) -> None:
-    """Also on an interface that is gone: else a socket could join only so often (20 on Linux)."""
+    """Leave a group, also on an interface that is gone: a socket can be in 20 groups on Linux."""
     left = _membership(sock, interface, host)
     with suppress(OSError):
         if sock.family == socket.AF_INET:
@@ -209,8 +200,8 @@ def _hear_only_joined(sock: socket.socket, level: int, option: int) -> None:
 
 
 def _hear_only_interface(sock: socket.socket, name: str) -> None:
-    """For IPv6, Linux compares the group's address only: a group that two members of one machine
-    joined on two interfaces would be heard by both on both. (Anybody may ask this since 5.7.)
+    """For IPv6, Linux compares the group's address only: two members of one machine that joined a
+    group on two interfaces would both hear both. (Since Linux 5.7 this needs no privilege.)
     """
     if name and hasattr(socket, "SO_BINDTODEVICE"):
         with suppress(OSError):
@@ -218,8 +209,8 @@ def _hear_only_interface(sock: socket.socket, name: str) -> None:
 
 
 def _hear_any_interface(sock: socket.socket) -> None:
-    """Only who has CAP_NET_RAW may bind a socket to another interface, but everybody may
-    disconnect one, and Linux then forgets its interface too. Python does not offer that.
+    """Only a process with CAP_NET_RAW may bind a socket to another interface, but any process may
+    disconnect one, and Linux then forgets its interface, too. Python does not offer that.
     """
     if hasattr(socket, "AF_NETLINK"):
         nobody = struct.pack("=H26x", socket.AF_UNSPEC)

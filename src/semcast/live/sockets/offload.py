@@ -1,7 +1,7 @@
 """Many datagrams in one system call, where the kernel can: GSO to send, GRO to receive (Linux).
 
-Datagrams in, the lengths of runs that can go together out; and a received batch in, its datagrams
-out. What the kernel cannot do is done with plain calls by the caller, with the same result.
+Datagrams go in, and the lengths of runs that can go together come out; a received batch goes in,
+and its datagrams come out. What the kernel cannot do, the caller does with plain calls.
 """
 
 import errno

@@ -1,6 +1,5 @@
-"""Sockets as both kinds of transport want them: settings in, bound sockets out, or one clear line.
-
-Every socket that is opened here is closed again if something after it is refused.
+"""Opening sockets for both kinds of transport: settings go in; bound sockets come out, or an error
+of one clear line. If something is refused, every socket that was opened before is closed again.
 """
 
 import socket
@@ -52,8 +51,8 @@ class Sockets:
         return sock
 
     def port(self, kind: str, address: Address, way: object = None) -> socket.socket:
-        """A socket for single members, which may serve other groups too; `way` says how multicasts
-        leave by it.
+        """A socket for what goes to single members, which may serve other groups, too. `way` says
+        how multicasts leave by it.
         """
         settings = self._settings
         buffers = settings.receive_buffer_bytes, settings.send_buffer_bytes
@@ -74,7 +73,7 @@ class Sockets:
         """Another socket for sending, bound to the port's address; None where that cannot be."""
         assert self._port is not None
         if not hasattr(socket, "AF_NETLINK"):
-            return None  # elsewhere the twin might get what is meant for the port
+            return None  # other systems might give the twin what is meant for the port
         twin = socket.socket(self.family, socket.SOCK_DGRAM)
         self._open.append(twin)
         if not self._ports.add_twin(self._port, twin):
@@ -106,9 +105,7 @@ class Sockets:
         return tuple(self._warnings)
 
     def close(self) -> None:
-        """Close what was opened, and leave the port to others, if any have it; harmless when
-        repeated.
-        """
+        """Close what was opened, and leave the port to other groups. Harmless when repeated."""
         port, self._port = self._port, None
         if port is not None:
             if self._twin is not None:

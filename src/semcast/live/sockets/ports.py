@@ -1,14 +1,15 @@
 """Ports: sockets for what is sent to single members, shared by the groups of a process.
 
-How a group wants to be bound goes in, a port that is bound so comes out: one that is open already
-if it serves no member of that group yet. So a datagram that comes in by a port is told apart by the
-group in its header, and two members of one group in one process have an address each.
+How a group wants to be bound goes in; a port that is bound so comes out, if possible one that is
+open already and serves no member of that group yet. So the group in a datagram's header says whom
+it is for, and two members of one group in one process have an address each.
 """
 
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from semcast.live.sockets.sockbuf import grow_receive_buffer
@@ -16,26 +17,20 @@ from semcast.live.sockets.sockbuf import grow_receive_buffer
 # What two groups have to agree on to share a port: the kind of transport, the address, how
 # multicasts leave by it, and the buffers.
 Binding = tuple[object, ...]
-# What all groups of a port may together have waiting there.
+# The most room that is asked for, for all groups of a port together.
 _SHARED_BYTES_MAX: Final = 64 << 20
 
 
+@dataclass(frozen=True, eq=False)
 class Port:
     """One socket, the groups that use it, and the sockets that send in its name."""
 
-    def __init__(
-        self,
-        sock: socket.socket,
-        binding: Binding,
-        receive_buffer_bytes: int,
-        warnings: tuple[str, ...],
-    ) -> None:
-        self.sock: Final = sock
-        self.binding: Final = binding
-        self.receive_buffer_bytes: Final = receive_buffer_bytes
-        self.warnings: Final = warnings
-        self.groups: Final[set[int]] = set()
-        self.twins: Final[list[socket.socket]] = []
+    sock: socket.socket
+    binding: Binding
+    receive_buffer_bytes: int
+    warnings: tuple[str, ...]
+    groups: set[int] = field(default_factory=set)
+    twins: list[socket.socket] = field(default_factory=list)
 
 
 class Ports:
@@ -46,12 +41,12 @@ class Ports:
         self._open: Final[list[Port]] = []
 
     def take(self, binding: Binding, group_id: int, open_one: Callable[[], Port]) -> Port:
-        """A port for this group, which is open as long as any group has it."""
+        """A port for this group. It stays open as long as any group has it."""
         with self._lock:
             for port in self._open:
                 if port.binding == binding and group_id not in port.groups:
                     port.groups.add(group_id)
-                    # More come by it now; if no more room is granted, repair has more to do.
+                    # More datagrams come now; if no more room is granted, repair has more to do.
                     wanted = port.receive_buffer_bytes * len(port.groups)
                     if wanted <= _SHARED_BYTES_MAX:
                         grow_receive_buffer(port.sock, wanted)
@@ -62,7 +57,7 @@ class Ports:
             return port
 
     def leave(self, port: Port, group_id: int) -> None:
-        """The group has no use for it any more."""
+        """The group needs the port no longer."""
         with self._lock:
             port.groups.discard(group_id)
             if not port.groups and port in self._open:
@@ -89,12 +84,12 @@ class Ports:
             return True
 
     def remove_twin(self, port: Port, twin: socket.socket) -> None:
-        """It is about to be closed."""
+        """Forget this twin, which is about to be closed."""
         with self._lock, suppress(ValueError):
             port.twins.remove(twin)
 
     def renew(self) -> None:
-        """In a forked child: whoever was at it is not there."""
+        """In a forked child the thread that held the lock does not exist."""
         self._lock = threading.Lock()
 
 

@@ -1,9 +1,9 @@
-"""Probes: settings in, whether datagrams come back to this machine out. Changes nothing.
+"""Probes: settings go in; whether datagrams come back to this machine comes out.
 
 A probe sends to the group's own address on the interface, but to a port of its own, so that a
-group which runs already is not disturbed. It tells whether this machine may send and hear
-multicasts there; what switches and routers between machines do, only another machine can tell
-(`reach`). One datagram may be lost, and on a busy machine be late, so a probe is several of them.
+running group is not disturbed. It finds out whether this machine may send and hear multicasts
+there; what switches and routers between machines do, only another machine can find out (`reach`).
+A datagram may be lost, and on a busy machine be late, so a probe is several of them.
 """
 
 import select
@@ -16,23 +16,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from semcast.errors import TransportError
+from semcast.live.sockets import offload
 from semcast.live.sockets.address import Address, address_of, family_of, socket_address
-from semcast.live.sockets.interfaces import Interface, without_multicast
+from semcast.live.sockets.interfaces import without_multicast
 from semcast.live.sockets.multicast import group_of, interface_of, join_group, send_through
-from semcast.live.sockets.offload import (
-    ANCILLARY_BYTES,
-    can_segment,
-    receive_batches,
-    segment_request,
-)
 from semcast.live.sockets.opening import share
 from semcast.live.sockets.options import TransportSettings
 from semcast.live.sockets.refusal import refused
 
-# So many datagrams, one after the other, each of which is waited for so long.
+# A probe is so many datagrams, one after the other, each of which is waited for so long.
 PROBES: Final = 5
 PROBE_NS_MAX: Final = 200_000_000
-# Datagrams of others that are looked at meanwhile, so that a flood of them does not go on for ever.
+# So many datagrams of others are read meanwhile, so that a probe ends under a flood of them.
 _STRANGE_MAX: Final = 1024
 _MAGIC: Final = b"semcast probe "
 _SEGMENT_BYTES: Final = 100
@@ -62,13 +57,10 @@ def multicast_comes_back(settings: TransportSettings, nonce: bytes) -> Found:
             join_group(listening, interface, group[0])
             what = f"multicast to {group[0]} on {interface.name}"
             found = _there_and_back(sending, listening, heard_at, nonce, what)
-        return found if found.ok else _with_reason(found, interface)
+        reasons = () if found.ok else without_multicast(interface)
+        return Found(found.ok, "; ".join([found.told, *reasons]), found.took_ns)
     except TransportError as error:
         return Found(False, str(error))
-
-
-def _with_reason(found: Found, interface: Interface) -> Found:
-    return Found(False, "; ".join([found.told, *without_multicast(interface)]))
 
 
 def unicast_comes_back(host: str, nonce: bytes) -> Found:
@@ -87,19 +79,19 @@ def offload_works(host: str) -> tuple[bool, bool]:
     family = family_of(host)
     try:
         with bound((host, 0), family) as sending, bound((host, 0), family) as listening:
-            if not can_segment(sending) or not ANCILLARY_BYTES:
+            if not offload.can_segment(sending) or not offload.ANCILLARY_BYTES:
                 return False, False
-            batches = receive_batches(listening)
+            batches = offload.receive_batches(listening)
             target = socket_address(address_of(listening.getsockname()), family)
             try:
                 sending.sendmsg(
-                    [bytes(3 * _SEGMENT_BYTES)], segment_request(_SEGMENT_BYTES), 0, target
+                    [bytes(3 * _SEGMENT_BYTES)], offload.segment_request(_SEGMENT_BYTES), 0, target
                 )
             except OSError:
                 return False, batches
             if not select.select([listening], [], [], PROBE_NS_MAX / 1e9)[0]:
                 return False, batches
-            _, ancillary, _, _ = listening.recvmsg(4 * _SEGMENT_BYTES, ANCILLARY_BYTES)
+            _, ancillary, _, _ = listening.recvmsg(4 * _SEGMENT_BYTES, offload.ANCILLARY_BYTES)
             return True, any(
                 struct.unpack_from("=i", value)[0] == _SEGMENT_BYTES for _, _, value in ancillary
             )
@@ -128,7 +120,7 @@ def _is_heard(listening: socket.socket, probe: bytes) -> bool:
     """Whether a probe comes in time, be it this one or one before it."""
     until_ns = time.monotonic_ns() + PROBE_NS_MAX
     for _ in range(_STRANGE_MAX):
-        # A process that did not run for so long has not looked yet: what is there is in time.
+        # If this process did not run for so long, what came meanwhile still counts as in time.
         left_s = max(0, until_ns - time.monotonic_ns()) / 1e9
         if not select.select([listening], [], [], left_s)[0]:
             return False

@@ -1,4 +1,4 @@
-"""An error of the operating system in, our own error out: one line with what to do about it."""
+"""An error of the operating system goes in; ours comes out: one line with what to do about it."""
 
 import errno
 from typing import Final

@@ -1,4 +1,4 @@
-"""Socket buffers: a size asked for in, what the kernel granted and one clear line out.
+"""Socket buffers: the size to ask for goes in; what the kernel granted, and a warning, come out.
 
 Sizes are in the unit that they are asked in. Linux reports twice that, because it counts its own
 bookkeeping against the buffer too; the half that it adds is taken off here.

@@ -52,14 +52,7 @@ def open_unicast(settings: TransportSettings, ports: Ports | None = None) -> Uni
         carries_bytes = smallest_mtu_bytes(family)
     with opening(settings, family, ports) as sockets:
         sock = sockets.port("unicast", (host, settings.port))
-        return UnicastTransport(
-            Opened(
-                sock,
-                (),
-                family,
-                settings.path_mtu_bytes or carries_bytes,
-                sockets.receive_buffer_bytes,
-                sockets.warnings,
-                close=sockets.close,
-            )
-        )
+        mtu_bytes = settings.path_mtu_bytes or carries_bytes
+        room_bytes, warnings = sockets.receive_buffer_bytes, sockets.warnings
+        opened = Opened(sock, (), family, mtu_bytes, room_bytes, warnings, close=sockets.close)
+        return UnicastTransport(opened)

@@ -21,7 +21,7 @@ from tests.live.material import Way
 import semcast
 import semcast.blocking
 from semcast.live.group import BaseGroup
-from semcast.live.insight.telling import Listener
+from semcast.live.insight.event_feed import Listener
 from semcast.live.meeting.health import EVENTS_MAX, Event
 
 WAY = Way("unicast", ipv6=False)
@@ -35,7 +35,7 @@ def event(number: int) -> Event:
 def tell(group: BaseGroup, numbers: range) -> None:
     with group._engine.lock:
         for number in numbers:
-            group._teller.tell(event(number))
+            group._feed.publish(event(number))
 
 
 def fail(group: BaseGroup) -> None:
@@ -105,11 +105,11 @@ def reading(group: semcast.blocking.Group) -> Iterator[Reader]:
     """Listens when this begins, and has to come to an end when it ends."""
     reader = Reader(group)
     reader.thread.start()
-    wait_until(lambda: bool(group._teller._listeners), "it listens")
+    wait_until(lambda: bool(group._feed._listeners), "it listens")
     yield reader
     reader.thread.join(DEADLINE_S)
     assert not reader.thread.is_alive(), "its events do not end"
-    assert not group._teller._listeners
+    assert not group._feed._listeners
 
 
 def test_events_are_told_and_end_when_the_member_leaves() -> None:
@@ -159,7 +159,7 @@ async def read(group: semcast.Group) -> list[Event]:
 async def listening(group: semcast.Group) -> "asyncio.Task[list[Event]]":
     """The same; it listens when this returns."""
     task = asyncio.create_task(read(group))
-    while not group._teller._listeners:
+    while not group._feed._listeners:
         await asyncio.sleep(0)
     return task
 
@@ -173,7 +173,7 @@ def test_asyncio_events_are_told_and_end_when_the_member_leaves(way: Way) -> Non
             await a.leave(0)
             got = await asyncio.wait_for(reader, DEADLINE_S)
             assert [(one.kind, one.member) for one in got][:1] == [("left", "b")]
-            assert not a._teller._listeners
+            assert not a._feed._listeners
 
     asyncio.run(run())
 
