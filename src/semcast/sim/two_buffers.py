@@ -11,7 +11,7 @@ at the receiver's; whatever the receiver's side admits moves on at once, and a f
 message that obsoletes one it holds. With a safety latency L, a message may purge others from the
 retransmission buffer (the only one, or the sender's side) from L after it was sent.
 
-With several `senders` the traffic is theirs together: each has numbers and a bitmap of its own, and
+With several `senders` the traffic is theirs together: each has numbers and marks of its own, and
 all of them share the buffers. Messages come in the traffic's order, so that one that finds no room
 holds up those behind it, whoever sends them.
 """
@@ -43,6 +43,8 @@ class Buffers(Settings):
     # Only for watermark: purge when more than the former are held, down to the latter.
     high_messages: Annotated[int, Between(0, 1_000_000)] | None = None
     low_messages: Annotated[int, Between(0, 1_000_000)] | None = None
+    # By a bitmap of k bits, as in the papers; or by key, at any distance.
+    replacement: Literal["bitmap", "key"] = "bitmap"
     k: Annotated[int, Between(0, 1024)] = 64
     safety_latency_ms: DelayMs = 0.0
 
@@ -182,9 +184,9 @@ class Event(NamedTuple):
 class Sender:
     """Numbers its messages, and marks what each of them replaces."""
 
-    def __init__(self, number: int, k: int) -> None:
+    def __init__(self, number: int, k: int, by_key: bool) -> None:
         self.source: Final = Source(1 + number, 1)
-        self.tagger: Final = Tagger(k)
+        self.tagger: Final = Tagger(k, by_key=by_key)
         self.seq = 0
 
 
@@ -205,6 +207,7 @@ class Model:
         self._slow = Receiver(PurgingBuffer(config, record=True) if split else near, self._delay_ns)
         self._fast = Receiver(PurgingBuffer(config, record=True), 0)
         self._k = settings.buffers.k
+        self._by_key = settings.buffers.replacement == "key"
         self._senders: dict[int, Sender] = {}
         rng = random.Random(f"{seed}/sender/traffic")
         traffic = settings.traffic
@@ -270,7 +273,7 @@ class Model:
     def _make(self, item: Item) -> None:
         sender = self._senders.get(item.sender)
         if sender is None:
-            sender = self._senders[item.sender] = Sender(item.sender, self._k)
+            sender = self._senders[item.sender] = Sender(item.sender, self._k, self._by_key)
         sender.seq += 1
         self._source, self._seq = sender.source, sender.seq
         self._waiting = sender.tagger.tag(sender.seq, item.replaces)
@@ -289,6 +292,7 @@ class Model:
             mark.ranked,
             self._now_ns,
             mark.several,
+            mark.by_key,
         )
         if self._near.insert(message) is Verdict.FULL:
             return False
