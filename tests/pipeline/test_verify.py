@@ -15,8 +15,8 @@ from semcast.check import PROPERTIES, RunVerdict, Violation, check_all, chosen
 from semcast.errors import ConfigError, SemcastError
 from semcast.journal import Journal, read_journal, write_journal
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.verify import verify
-from semcast.pipeline.verify.whole import judge_whole
+from semcast.pipeline.verification import verify
+from semcast.pipeline.verification.whole import judge_whole
 from semcast.sim.cases import case
 from semcast.sim.world import run as simulate
 

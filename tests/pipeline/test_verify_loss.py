@@ -15,10 +15,10 @@ from tests.pipeline.test_journals import write_live_run
 from semcast.check import check_run
 from semcast.cli import main
 from semcast.journal import read_journal, runs_in, write_journal
+from semcast.journal.growing_log import LogWriter
 from semcast.journal.lives import END
-from semcast.journal.stream import StreamWriter
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.verify import verify
+from semcast.pipeline.verification import verify
 
 
 def lossy(run: str, ends: Sequence[str]) -> list[Log]:
@@ -45,7 +45,7 @@ def lossy(run: str, ends: Sequence[str]) -> list[Log]:
 
 def write(folder: Path, logs: Sequence[Log]) -> None:
     for log in logs:
-        writer = StreamWriter(folder, log.header)
+        writer = LogWriter(folder, log.header)
         writer.write(log.events)
         if log.events[-1].event == END:
             writer.finish(left_out=0)

@@ -7,7 +7,7 @@ more. Holds on every prefix.
 
 Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
 did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
-Of an event with several faults the first is told.
+Of an event with several faults the first is reported.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ from semcast.check.rows import (
 )
 from semcast.check.tables import SeqTable
 
-# Faults, in the order in which they are told.
+# Faults, in the order in which they are reported.
 _CRASHED, _STATE, _NO_COVER, _BAD_COVER, _NOT_HERE = range(5)
 # What became of a message at a node, in the low bits of its byte; the text ends a sentence.
 _UNKNOWN, _HELD, _DELIVERED, _PURGED, _SKIPPED = range(5)
@@ -249,7 +249,7 @@ class BooksKernel(Kernel):
             about += [self.message(bsid, bseq)] if bsid >= 0 else []
             fault = fault.format(about[0])
         more = {"at": at, "precedence": precedence}
-        self.tell(PROPERTY.name, n, list(about), time_ns, fault, **more)
+        self.report(PROPERTY.name, n, list(about), time_ns, fault, **more)
 
 
 def _why(state: int) -> str:
@@ -318,7 +318,7 @@ class CoversKernel(Kernel):
             why = "which does not replace it" if there else "which nobody had multicast"
             text += f" for {cover}, {why}"
         more = {"at": at, "precedence": _BAD_COVER}
-        self.tell(PROPERTY.name, n, [message, cover], time_ns, text, **more)
+        self.report(PROPERTY.name, n, [message, cover], time_ns, text, **more)
 
 
 PROPERTY: Final = Property(

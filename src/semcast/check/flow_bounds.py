@@ -9,7 +9,7 @@ A full buffer may take a message in place of those that it replaces, and may ref
 obsolete already; the log then has its arrival first and the purges after it. So what a node holds
 is looked at when those purges are through.
 
-Mostly messages come once and leave once: then what is held after each row is a sum, and NumPy tells
+Mostly messages come once and leave once: then what is held after each row is a sum, and NumPy shows
 of all rows at once that no bound is passed. Otherwise the kernel looks at every row.
 """
 
@@ -180,7 +180,7 @@ class FlowBoundsKernel(Kernel):
     def _beyond(self, arrival: Arrival, held: int, held_max: int, unit: str, where: str) -> None:
         name = self.message(*arrival.message)
         text = f"holds {held} {unit} for {where} after {name}; the bound is {held_max}"
-        self.tell(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
+        self.report(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
 
 
 PROPERTY: Final = Property("Flow Bounds", {BY_NODE: _kernel}, ("multicast", "receive"))

@@ -2,7 +2,7 @@
 
 A kernel judges one property of one group (one node, one sender) and sees its rows batch by batch,
 so that it needs no more memory than its own state. All kernels of a group are fed the same rows.
-Most rows are as they should be, which NumPy can tell of many at once (`feed_many`); only small or
+Most rows are as they should be, which NumPy can check for many at once (`feed_many`); only small or
 odd batches are looked at row by row (`feed_each`). Knows nothing of the properties.
 """
 
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
     messages: list[tuple[str, int]] | None = None
     time_ns: int = 0
     text: str = ""
-    # Of an event that may have several faults: where it stands, and which fault is told.
+    # Of an event that may have several faults: where it stands, and which fault is reported.
     at: int | None = None
     precedence: int = 0
     # Of a ranked message: its key, and where it stands in the key's order.
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
     place: Order | None = None
 
     def violation(self, facts: Facts) -> Violation:
-        """As it is told."""
+        """As people read it."""
         about = tuple(MessageId(*one) for one in self.messages or ())
         node = facts.runs[self.run_no].nodes[self.n]
         return Violation(self.property or "", self.text, node, about, self.time_ns)
@@ -79,8 +79,8 @@ class Finding(NamedTuple):
 def standing(found: Sequence[Finding]) -> list[bool]:
     """All findings about the same events and keys in; which of them stand, out.
 
-    Of an event with several faults the first is told. A node lacks a ranked message only if it has
-    none of the same key that is higher.
+    Of an event with several faults the first is reported. A node lacks a ranked message only if it
+    has none of the same key that is higher.
     """
     first: dict[tuple[Any, ...], int] = {}
     highest: dict[tuple[Any, ...], Order] = {}
@@ -151,7 +151,7 @@ class Kernel:
     def end(self) -> None:
         """That was all."""
 
-    def tell(
+    def report(
         self, name: str, n: int, about: list[tuple[str, int]], time_ns: int, text: str, **more: Any
     ) -> None:
         """Something is broken at a node; `text` goes on after the node's name."""

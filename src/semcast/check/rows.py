@@ -22,7 +22,7 @@ PURGE_OTHER: Final = 5
 SKIP: Final = 6
 STABLE: Final = 7
 JOIN: Final = 8
-# Anything else; told only of a node that has crashed, which should not do anything any more.
+# Anything else; kept only of a node that has crashed, which should not do anything any more.
 OTHER: Final = 9
 KINDS: Final = {
     "multicast": MULTICAST,

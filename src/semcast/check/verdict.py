@@ -1,7 +1,7 @@
 """What is said of a whole run, by whoever judged it: counts, the first violations, what is missing.
 
 `semcast check` and `semcast verify` print the same verdicts. A report of one process becomes one
-here; `pipeline.verify` puts its own together.
+here; `pipeline.verification` puts its own together.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is told of a broken promise: which property, by whom, about which messages, and when.
+"""What is reported of a broken promise: which property, by whom, about which messages, and when.
 
 One lost message breaks Agreement, and often FIFO Completeness and Validity as well. Whoever mends
 it wants to know once which messages of which sender are missing at which member: `missing_in`.

@@ -39,7 +39,7 @@ ShowOption = Annotated[
 ]
 
 
-def told(
+def report(
     journal: Path, verdicts: "Sequence[RunVerdict]", show: int, per_run: bool, as_json: bool
 ) -> int:
     """Print the verdicts; the exit code."""

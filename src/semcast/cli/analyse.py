@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from semcast.journal import Header
-    from semcast.pipeline.analyse.questions import Analysis
+    from semcast.pipeline.analysis.questions import Analysis
 
 Row = Mapping[str, Any]
 Tables = dict[str, list[Row]]
@@ -72,8 +72,8 @@ def analyse(
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     require_spark()
     from semcast.journal import chosen_runs
-    from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
-    from semcast.pipeline.analyse.runs import Span
+    from semcast.pipeline.analysis.questions import QUESTIONS, Analysis, Options
+    from semcast.pipeline.analysis.runs import Span
     from semcast.pipeline.journals import read_journals
 
     options = Options(Span(since_s, until_s), window_s, round_ms)

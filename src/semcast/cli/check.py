@@ -15,10 +15,10 @@ from semcast.cli._verdicts import (
     RestOption,
     RunOption,
     ShowOption,
-    told,
+    report,
 )
 
-# So many events take a few seconds: of more, people are told how far it is.
+# So many events take a few seconds: of more, people are shown how far it is.
 EVENTS_QUICK_MAX: Final = 50_000
 
 
@@ -64,4 +64,4 @@ def check(
         if stages is not None:
             stages.begin(f"judging {len(log):,} events")
         verdicts.append(verdict_on(log, wanted, rest, show))
-    return told(journal, verdicts, show, per_run, as_json)
+    return report(journal, verdicts, show, per_run, as_json)

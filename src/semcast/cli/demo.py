@@ -58,9 +58,9 @@ def demo(
         traffic, said = _record(seconds, journal, as_json, stages)
         stages.begin("Spark starts")
         with spark_session("demo", master, conf) as spark:
-            from semcast.pipeline.story import tell, write_trace
+            from semcast.pipeline.story import story_of, write_trace
 
-            story = tell(spark, journal, stages.begin)
+            story = story_of(spark, journal, stages.begin)
             trace = Path(temporary) / "traffic.csv"
             stages.begin("the same traffic is simulated, without purging")
             write_trace(spark, journal, trace)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from semcast.live.config import GroupConfig
-    from semcast.pipeline.stream.book import Book
-    from semcast.pipeline.stream.tail import JournalTail
+    from semcast.pipeline.streaming.book import Book
+    from semcast.pipeline.streaming.tail import JournalTail
 
 VIOLATED: Final = 1
 _PATIENCE_S: Final = 0.1
@@ -66,7 +66,7 @@ def monitor(
             book = _new_book(config)
             query = _start(spark, config, book, Path(folder), interval)
             try:
-                with _told_to_end() as end, _shown(as_json) as show:
+                with _asked_to_end() as end, _shown(as_json) as show:
                     print(
                         f"semcast: watching {target.group}, {_how_long(seconds)}", file=sys.stderr
                     )
@@ -80,13 +80,13 @@ def monitor(
 def _tail(journal: Path | None) -> "JournalTail | None":
     if journal is None:
         return None
-    from semcast.pipeline.stream.tail import JournalTail
+    from semcast.pipeline.streaming.tail import JournalTail
 
     return JournalTail(journal)
 
 
 def _new_book(config: "GroupConfig") -> "Book":
-    from semcast.pipeline.stream.book import Book
+    from semcast.pipeline.streaming.book import Book
 
     return Book(config.order)
 
@@ -94,7 +94,7 @@ def _new_book(config: "GroupConfig") -> "Book":
 def _start(
     spark: "SparkSession", config: "GroupConfig", book: "Book", folder: Path, interval: float
 ) -> "StreamingQuery":
-    from semcast.pipeline.stream import FORMAT, register
+    from semcast.pipeline.streaming import FORMAT, register
 
     register(spark)
     rows = spark.readStream.format(FORMAT).options(**stream_options(config, folder)).load()
@@ -131,26 +131,26 @@ def _how_long(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _asked_to_end() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM are how it ends: between two calls into Spark, never within one.
 
     A second Ctrl-C ends it at once.
     """
-    told = threading.Event()
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield asked
         return
 
-    def tell(*_: object) -> None:
-        told.set()
+    def ask(*_: object) -> None:
+        asked.set()
         for number, handler in before.items():
             signal.signal(number, handler)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
-        signal.signal(number, tell)
+        signal.signal(number, ask)
     try:
-        yield told
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -193,7 +193,7 @@ def _raise_failure(query: "StreamingQuery") -> None:
     """In one line: what our own code said in Spark's processes, or else Spark's first."""
     error = query.exception()
     if error is not None:
-        from semcast.pipeline.stream.refusal import reason
+        from semcast.pipeline.streaming.refusal import reason
 
         raise PipelineError(reason(error))
 

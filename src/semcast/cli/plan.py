@@ -17,8 +17,8 @@ from semcast.cli._trace import (
 )
 
 if TYPE_CHECKING:
-    from semcast.pipeline.plan.confirm import Trial
-    from semcast.pipeline.plan.run import Plan, Wish
+    from semcast.pipeline.planning.confirm import Trial
+    from semcast.pipeline.planning.run import Plan, Wish
 
 NOT_CARRIED: Final = 1
 SEEDS_MAX: Final = 50
@@ -50,7 +50,7 @@ def plan(
         typer.Option("--receiver-share", help="The same as a share of the trace's mean rate."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=2, max=SEEDS_MAX, help="Streams drawn from the trace.")
+        int, typer.Option("--seeds", min=2, max=SEEDS_MAX, help="Samples drawn from the trace.")
     ] = 10,
     blocked_max: Annotated[
         float,
@@ -66,7 +66,7 @@ def plan(
     kind: FormatOption = None,
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Keep the replayed streams here; a cluster must see it."),
+        typer.Option("--work", help="Keep the replayed samples here; a cluster must see it."),
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -75,7 +75,7 @@ def plan(
     """The smallest buffer and bitmap that carry a slow receiver, confirmed by simulation.
 
     The closed form makes a guess from the trace's distances; a sweep that replays the trace, and
-    streams drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
+    samples drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
     GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver. With --per-sender
     bitmaps count each sender's own messages, and the buffer holds those of all.
 
@@ -87,17 +87,17 @@ def plan(
       semcast plan journals --only quotes-1 --receiver-share 0.5
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.pipeline.profile.find import find_stream
+    from semcast.pipeline.profiling.find import find_traffic
 
     if not 0 < blocked_max < 1:
         raise InputError(f"--blocked-max is {blocked_max:g}; it must be between 0 and 1")
-    stream = find_stream(trace, trace_options(column, time_unit, kind), only)
+    traffic = find_traffic(trace, trace_options(column, time_unit, kind), only)
     require_spark()
-    from semcast.pipeline.plan.run import Receiver, Wish, plan_found
+    from semcast.pipeline.planning.run import Receiver, Wish, plan_found
 
     wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max, per_sender)
     with spark_session("plan", master, conf) as spark:
-        found = plan_found(spark, stream, wish, work)
+        found = plan_found(spark, traffic, wish, work)
     if as_json:
         print_json(_as_json(found, wish))
     else:
@@ -137,7 +137,7 @@ def _as_json(found: "Plan", wish: "Wish") -> dict[str, object]:
 
 
 def _config(found: "Plan") -> str | None:
-    from semcast.pipeline.plan.paste import group_config
+    from semcast.pipeline.planning.paste import group_config
 
     final = found.final
     if final is None:
@@ -217,7 +217,7 @@ def _print_trial(trial: "Trial", wish: "Wish") -> None:
             on_drawn = f"{one.mean:{form}} ± {one.ci95 or 0.0:{form}}"
         rows.append((words, on_trace, on_drawn))
     title = f"Simulated with N = {trial.buffer_messages:,} and k = {trial.k}"
-    print_table(title, ["", "the trace", f"{wish.seeds} streams drawn from it"], rows)
+    print_table(title, ["", "the trace", f"{wish.seeds} samples drawn from it"], rows)
 
 
 def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:

@@ -13,9 +13,9 @@ from semcast.cli._spark import ConfOption, MasterOption, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from semcast.pipeline.sweep.cells import Cell
-    from semcast.pipeline.sweep.grid import Axis, Point
-    from semcast.pipeline.sweep.run import Folder
+    from semcast.pipeline.sweeping.cells import Cell
+    from semcast.pipeline.sweeping.grid import Axis, Point
+    from semcast.pipeline.sweeping.run import Folder
 
 FAILED: Final = 1
 SEEDS_MAX: Final = 10_000
@@ -87,8 +87,8 @@ def sweep(
           --grid "r=0,0.25,0.5 delay_ms=5..50..5" --seeds 20
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.pipeline.sweep.cells import cells_of, keeps_journal
-    from semcast.pipeline.sweep.grid import points_of
+    from semcast.pipeline.sweeping.cells import cells_of, keeps_journal
+    from semcast.pipeline.sweeping.grid import points_of
 
     axes, points = points_of(scenario, grid)
     first = points[0].scenario
@@ -136,9 +136,9 @@ class _Found:
 
 def _run(spark: "SparkSession", plan: _Sweep, journals: bool) -> _Found:
     from semcast.pipeline.spark.progress import run_job
-    from semcast.pipeline.sweep.run import Folder, results_of
-    from semcast.pipeline.sweep.simulate import OK
-    from semcast.pipeline.sweep.stages import summarized
+    from semcast.pipeline.sweeping.run import Folder, results_of
+    from semcast.pipeline.sweeping.simulate import OK
+    from semcast.pipeline.sweeping.stages import summarized
 
     folder = Folder(plan.out)
     ran = _run_or_say_how_far(spark, plan.cells, folder, journals)
@@ -154,7 +154,7 @@ def _run(spark: "SparkSession", plan: _Sweep, journals: bool) -> _Found:
 def _run_or_say_how_far(
     spark: "SparkSession", cells: "Sequence[Cell]", folder: "Folder", journals: bool
 ) -> int:
-    from semcast.pipeline.sweep.run import run_sweep
+    from semcast.pipeline.sweeping.run import run_sweep
 
     reached = (0, 0)
 
@@ -262,7 +262,7 @@ def _warnings(plan: _Sweep) -> list[str]:
 
 
 def _drawn(plan: _Sweep, found: _Found) -> str:
-    from semcast.pipeline.sweep.plot import Dot, plot
+    from semcast.pipeline.sweeping.plot import Dot, plot
 
     measure, words = next(iter(SHOWN[plan.model].items()))
     lines: dict[str, list[Dot]] = {}

@@ -113,11 +113,11 @@ class _Looks:
 def _stats(answers: "Answers") -> dict[str, dict[str, float]]:
     found = {}
     for name, answer in answers.by_name.items():
-        told = answer.body.get("stats")
-        if isinstance(told, dict):
+        stats = answer.body.get("stats")
+        if isinstance(stats, dict):
             found[name] = {
                 str(key): float(value)
-                for key, value in told.items()
+                for key, value in stats.items()
                 if isinstance(value, (int, float))
             }
     return found

@@ -15,7 +15,7 @@ from semcast.cli._verdicts import (
     RestOption,
     RunOption,
     ShowOption,
-    told,
+    report,
 )
 
 
@@ -49,7 +49,7 @@ def verify(
     from semcast.check import EVENTS_MAX, chosen
     from semcast.journal import chosen_runs
     from semcast.pipeline.journals import read_journals
-    from semcast.pipeline.verify import verify as judge
+    from semcast.pipeline.verification import verify as judge
 
     chosen(properties)
     chosen_runs(journal, run)  # before the seconds that Spark takes to start
@@ -61,4 +61,4 @@ def verify(
         large = len(verdicts) - whole
         what = f"{whole:,} small runs judged whole, as by semcast check; {large:,} larger in parts"
         print(f"semcast: {spelled(what)}", file=sys.stderr)
-    return told(journal, verdicts, show, per_run, as_json)
+    return report(journal, verdicts, show, per_run, as_json)

@@ -13,6 +13,13 @@ from urllib.parse import unquote
 
 from semcast.errors import InputError
 from semcast.journal.event import Event
+from semcast.journal.growing_log import (
+    FINAL_SUFFIX,
+    GROWING_SUFFIX,
+    finished,
+    has_begun,
+    read_growing_log,
+)
 from semcast.journal.header import Header
 from semcast.journal.journal import Journal
 from semcast.journal.lives import settle
@@ -32,14 +39,13 @@ from semcast.journal.schema import (
     arrow_schema,
     require_pyarrow,
 )
-from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, has_begun, read_stream
 
 _ROWS_PER_GROUP: Final = 1 << 17
 # An event takes at least so much in a stream.
 _STREAM_EVENT_BYTES: Final = 4
 # In this order: what comes later goes first if a part has both, and a stream that is finished
 # while we look is found as its final file.
-_SUFFIXES: Final = (STREAM_SUFFIX, FINAL_SUFFIX)
+_SUFFIXES: Final = (GROWING_SUFFIX, FINAL_SUFFIX)
 
 
 def write_journal(journal: Journal, directory: str | Path, part: str = "journal") -> Path:
@@ -124,14 +130,14 @@ def parts_in(folder: Path) -> list[Path]:
         path.stem: path
         for suffix in _SUFFIXES
         for path in folder.glob(f"*{suffix}")
-        if suffix != STREAM_SUFFIX or has_begun(path)
+        if suffix != GROWING_SUFFIX or has_begun(path)
     }
     return [path for _, path in sorted(found.items())]
 
 
 def events_of_part(path: Path) -> int:
     """How many events a part has, by its footer; of a stream, which has none, at most so many."""
-    if path.suffix == STREAM_SUFFIX:
+    if path.suffix == GROWING_SUFFIX:
         return path.stat().st_size // _STREAM_EVENT_BYTES
     return int(require_pyarrow().parquet.read_metadata(path).num_rows)
 
@@ -169,8 +175,8 @@ def _those(directory: str | Path) -> str:
 def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            table = read_stream(path)
+        if path.suffix == GROWING_SUFFIX:
+            table = read_growing_log(path)
             header = check_schema(path, run, table.schema)
             _check_rows(path, header, table)
             return header, events_of(table)

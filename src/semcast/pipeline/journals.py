@@ -23,13 +23,13 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.errors import InputError
 from semcast.journal import COLUMNS, Header, chosen_runs
+from semcast.journal.growing_log import GROWING_SUFFIX, finished, require_ipc
 from semcast.journal.lives import merged_header
 from semcast.journal.parquet import check_schema, events_of_part, first_line, parts_in
 from semcast.journal.rows import folder_of
 from semcast.journal.schema import NEVER_NULL, require_pyarrow
-from semcast.journal.stream import STREAM_SUFFIX, finished, require_stream
 from semcast.pipeline.settle import settle
-from semcast.pipeline.streams import StreamFinishedError, as_parquet
+from semcast.pipeline.unfinished_logs import LogFinishedError, as_parquet
 
 # The journal's columns, and `at`: the order of events. Where a run's header says `one_order` it is
 # the order in which everything happened; else it holds for each node by itself.
@@ -69,7 +69,7 @@ def read_journals(
     while True:
         try:
             return _read_all(spark, path, runs)
-        except StreamFinishedError:
+        except LogFinishedError:
             pass  # there is one stream less now, and its final file instead
 
 
@@ -100,7 +100,7 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
         frozenset(live),
         Path(path),
         {run: sum(part.events for part in some) for run, some in by_run.items()},
-        {part.run: part.path for part in whole if part.path.suffix != STREAM_SUFFIX},
+        {part.run: part.path for part in whole if part.path.suffix != GROWING_SUFFIX},
     )
 
 
@@ -126,8 +126,8 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
     """The header of a part, and how many events it has."""
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            require_stream()
+        if path.suffix == GROWING_SUFFIX:
+            require_ipc()
             with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
                 return check_schema(path, run, stream.schema), events_of_part(path)
         with arrow.parquet.ParquetFile(path) as file:
@@ -138,7 +138,7 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         if finished(path) is not None:
-            raise StreamFinishedError from error
+            raise LogFinishedError from error
         raise InputError(
             f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"
@@ -185,8 +185,8 @@ def _header_of(parts: list[_Part]) -> Header:
 
 def _read(spark: SparkSession, path: str | Path, parts: list[_Part]) -> DataFrame:
     """The rows of these files, as they are, with their place in their file as `at`."""
-    streams = [part.path for part in parts if part.path.suffix == STREAM_SUFFIX]
-    files = [part.path for part in parts if part.path.suffix != STREAM_SUFFIX]
+    streams = [part.path for part in parts if part.path.suffix == GROWING_SUFFIX]
+    files = [part.path for part in parts if part.path.suffix != GROWING_SUFFIX]
     places = {Path(path): files}
     if streams:
         base, made = as_parquet(spark, Path(path), streams)

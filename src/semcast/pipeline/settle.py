@@ -69,12 +69,12 @@ def _restored(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
     rest = [name for name in _COLUMNS if name not in message]
     # Of several receivers, the first by name: all of them wrote the same.
     first = received.groupBy(*message).agg(
-        F.min_by(F.struct(*rest), F.struct("node", "lsn")).alias("told")
+        F.min_by(F.struct(*rest), F.struct("node", "lsn")).alias("first")
     )
     base = ends.select("run", F.col("node").alias("sender"), "last_lsn")
     place = F.row_number().over(Window.partitionBy("run", "sender").orderBy("seq"))
     return (
-        first.select(*message, "told.*")
+        first.select(*message, "first.*")
         .join(F.broadcast(base), ["run", "sender"], "left")
         .withColumn("lsn", F.coalesce("last_lsn", F.lit(0)) + place)
         .withColumn("time_ns", F.coalesce("sent_ns", "time_ns"))

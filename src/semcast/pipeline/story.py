@@ -1,4 +1,4 @@
-"""A recorded run in, what can be told of it on one screen out: the pipeline from end to end.
+"""A recorded run in, what there is to say of it on one screen out: the pipeline from end to end.
 
 Profile, analysis and verification of one journal, put together, with examples of what was skipped
 and what covered it, and a simulation of the same traffic without purging. `semcast demo` shows it.
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from semcast.pipeline.analyse.questions import Analysis
+from semcast.pipeline.analysis.questions import Analysis
 from semcast.pipeline.journals import Journals, read_journals
-from semcast.pipeline.profile.run import profile_trace
+from semcast.pipeline.profiling.run import profile_trace
 from semcast.pipeline.spark.progress import run_job
-from semcast.pipeline.verify import RunVerdict, verify
+from semcast.pipeline.verification import RunVerdict, verify
 
 STAGES: Final = (
     "Spark profiles the traffic",
@@ -54,7 +54,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Story:
-    """What a journal tells."""
+    """What a journal says."""
 
     events: int
     messages: int
@@ -66,10 +66,10 @@ class Story:
     verdict: RunVerdict
 
 
-def tell(
+def story_of(
     spark: SparkSession, journal: Path, begin: Callable[[str], None] = lambda _: None
 ) -> Story:
-    """The story of a journal with one run; `begin` is told of each of the three `STAGES`."""
+    """The story of a journal with one run; `begin` is called with each of the three `STAGES`."""
     journals = read_journals(spark, journal)
     begin(STAGES[0])
     profile = profile_trace(spark, journal)

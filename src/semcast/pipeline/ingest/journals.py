@@ -15,9 +15,9 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from semcast.errors import InputError
+from semcast.journal.growing_log import FINAL_SUFFIX, GROWING_SUFFIX, finished, read_growing_log
 from semcast.journal.rows import HEADER_KEY, VERSION_KEY, folder_of
 from semcast.journal.schema import SCHEMA_VERSION, arrow_schema, require_pyarrow
-from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, read_stream
 from semcast.pipeline.ingest.lake import Lake, identity_of
 
 # In the metadata of a file that was made of a stream: of which one.
@@ -46,7 +46,7 @@ def journal_files(path: Path) -> list[Path]:
     folders = [path] if path.name.startswith("run=") else sorted(path.glob("run=*"))
     found = []
     for folder in folders:
-        parts = {one.stem: one for one in sorted(folder.glob(f"*{STREAM_SUFFIX}"))}
+        parts = {one.stem: one for one in sorted(folder.glob(f"*{GROWING_SUFFIX}"))}
         parts |= {one.stem: one for one in sorted(folder.glob(f"*{FINAL_SUFFIX}"))}
         found += [one for _, one in sorted(parts.items())]
     return found
@@ -72,7 +72,7 @@ def _ingest_part(lake: Lake, path: Path) -> JournalReport:
 def _ingest(lake: Lake, path: Path) -> JournalReport:
     run = unquote(path.parent.name.removeprefix("run="))
     place = folder_of(lake.journals, run) / f"{path.stem}.parquet"
-    if path.suffix == STREAM_SUFFIX and not path.stat().st_size:
+    if path.suffix == GROWING_SUFFIX and not path.stat().st_size:
         return JournalReport(path, run, added=False)  # killed before it wrote anything
     temp = lake.temp / place.name
     temp.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +102,8 @@ def _copy(path: Path, to: Path) -> int:
     """The file, or what the stream holds, as Parquet; says how many events it has."""
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            table = read_stream(path)
+        if path.suffix == GROWING_SUFFIX:
+            table = read_growing_log(path)
             _check(table.schema)
             metadata = {**table.schema.metadata, _STREAM_KEY: identity_of(path).encode()}
             arrow.parquet.write_table(

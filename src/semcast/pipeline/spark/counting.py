@@ -1,6 +1,6 @@
 """How far is a job? Spark's own counts in, stages and tasks out; and the way to cancel it.
 
-Classic sessions are asked through the status tracker by job group, sessions of Spark Connect tell
+Classic sessions are asked through the status tracker by job group, sessions of Spark Connect report
 by a handler and are cancelled by a tag; everything else need not know which of them it has.
 """
 
