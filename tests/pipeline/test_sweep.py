@@ -314,7 +314,7 @@ def test_interrupted_it_says_how_far_it_came(
         watch(3, 8)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("semcast.pipeline.sweeping.run.run_sweep", interrupted)
+    monkeypatch.setattr("semcast.pipeline.sweeping.outcome.run_sweep", interrupted)
     arguments = ["sweep", str(TWO_BUFFERS), "--seeds", "8", "--out", str(tmp_path)]
     assert main(arguments) == 130
     assert "interrupted after 3 of 8 missing cells" in capsys.readouterr().err

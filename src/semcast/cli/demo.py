@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_commands, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_session
 from semcast.cli._stages import Stages
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def demo(
 
     if keep is not None and keep.exists():
         raise InputError(f"{keep} is there already; name a folder that is not")
+    from semcast.pipeline.spark import require_spark
+
     require_spark()
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as temporary:
         journal = keep or Path(temporary) / "journal"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 from semcast.cli._trace import (
     ColumnOption,
     FormatOption,
@@ -61,19 +61,22 @@ def profile(
       semcast profile quotes.csv.gz --pmf-out quotes.json --html quotes.html
       semcast model purge --pmf quotes.json --buffer 64 --sender-rate 100 --receiver-rate 40
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.pipeline.profiling.find import find_traffic
+    from semcast.pipeline import profile as measure
 
     options = trace_options(column, time_unit, kind)
     if html is not None:
         from semcast.report.figures import require_report
 
         require_report()  # before the minutes that a large trace takes
-    traffic = find_traffic(trace, options, only)
-    with spark_session("profile", master, conf) as spark:
-        from semcast.pipeline.profiling.kernel import Question
-        from semcast.pipeline.profiling.run import profile_found
-
-        found = profile_found(spark, traffic, Question(per_sender, window_s))
+    with spark_opener("profile", master, conf) as spark:
+        found = measure(
+            trace,
+            only=only,
+            per_sender=per_sender,
+            window_s=window_s,
+            options=options,
+            spark=spark,
+        )
     _write(found, pmf_out, html)
     if as_json:
         from semcast.pipeline.profiling.tables import as_json as object_of

@@ -8,7 +8,7 @@ import typer
 
 from semcast.cli._output import JsonOption
 from semcast.cli._program import spelled
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 from semcast.cli._verdicts import (
     PerRunOption,
     PropertyOption,
@@ -45,18 +45,14 @@ def verify(
       semcast verify journals
       semcast verify journals --property agreement --property fifo-order --json
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    require_spark()
-    from semcast.check import EVENTS_MAX, chosen
-    from semcast.journal import chosen_runs
-    from semcast.pipeline.journals import read_journals
-    from semcast.pipeline.verification import verify as judge
+    from semcast.check import EVENTS_MAX
+    from semcast.pipeline import verify as judge
 
-    chosen(properties)
-    chosen_runs(journal, run)  # before the seconds that Spark takes to start
-    with spark_session("verify", master, conf) as spark:
-        journals = read_journals(spark, journal, run)
-        verdicts = judge(spark, journals, properties, rest, max(show, 1))
-    whole = sum(events <= EVENTS_MAX for events in journals.sizes.values())
+    with spark_opener("verify", master, conf) as spark:
+        verdicts = judge(
+            journal, properties, runs=run, at_rest=rest, shown_max=max(show, 1), spark=spark
+        )
+    whole = sum(verdict.events <= EVENTS_MAX for verdict in verdicts)
     if whole:
         large = len(verdicts) - whole
         what = f"{whole:,} small runs judged whole, as by semcast check; {large:,} larger in parts"

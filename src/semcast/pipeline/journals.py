@@ -66,6 +66,8 @@ def read_journals(
     spark: SparkSession, path: str | Path, runs: Sequence[str] | None = None
 ) -> Journals:
     """The journals of these runs below `path`, or of all."""
+    # Java stays in the folder in which it was started, whatever this process does later.
+    path = Path(path).absolute()
     while True:
         try:
             return _read_all(spark, path, runs)
@@ -73,7 +75,7 @@ def read_journals(
             pass  # there is one stream less now, and its final file instead
 
 
-def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None) -> Journals:
+def _read_all(spark: SparkSession, path: Path, runs: Sequence[str] | None) -> Journals:
     parts = [part for run in chosen_runs(path, runs) for part in _parts_of(path, run)]
     by_run: dict[str, list[_Part]] = {}
     for part in _checked(parts):
@@ -98,7 +100,7 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
         events.select([name for name, _ in COLUMNS] + ["at"]),
         headers,
         frozenset(live),
-        Path(path),
+        path,
         {run: sum(part.events for part in some) for run, some in by_run.items()},
         {part.run: part.path for part in whole if part.path.suffix != GROWING_SUFFIX},
     )
@@ -107,7 +109,7 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
 # -- files and headers -----------------------------------------------------------------------------
 
 
-def _parts_of(path: str | Path, run: str) -> list[tuple[str, Path]]:
+def _parts_of(path: Path, run: str) -> list[tuple[str, Path]]:
     found = parts_in(folder_of(path, run))
     if not found:
         raise InputError(f"{path} holds no journal of run {run!r}, only empty files")
@@ -183,13 +185,13 @@ def _header_of(parts: list[_Part]) -> Header:
 # -- frames ----------------------------------------------------------------------------------------
 
 
-def _read(spark: SparkSession, path: str | Path, parts: list[_Part]) -> DataFrame:
+def _read(spark: SparkSession, path: Path, parts: list[_Part]) -> DataFrame:
     """The rows of these files, as they are, with their place in their file as `at`."""
     streams = [part.path for part in parts if part.path.suffix == GROWING_SUFFIX]
     files = [part.path for part in parts if part.path.suffix != GROWING_SUFFIX]
-    places = {Path(path): files}
+    places = {path: files}
     if streams:
-        base, made = as_parquet(spark, Path(path), streams)
+        base, made = as_parquet(spark, path, streams)
         places[base] = made
     frames = [
         spark.read.schema(_FILE)

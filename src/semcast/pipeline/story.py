@@ -16,7 +16,7 @@ from semcast.pipeline.analysis.questions import Analysis
 from semcast.pipeline.journals import Journals, read_journals
 from semcast.pipeline.profiling.run import profile_trace
 from semcast.pipeline.spark.progress import run_job
-from semcast.pipeline.verification import RunVerdict, verify
+from semcast.pipeline.verification import RunVerdict, judge_journals
 
 STAGES: Final = (
     "Spark profiles the traffic",
@@ -78,7 +78,7 @@ def story_of(
         tables = {name: _rows(spark, name, analysis.table(name)) for name in _QUESTIONS}
         skips = _rows(spark, "skips", _examples(analysis.journal))
     begin(STAGES[2])
-    (verdict,) = verify(spark, journals)
+    (verdict,) = judge_journals(spark, journals)
     names = _names(journals)
     return Story(
         verdict.events,

@@ -72,9 +72,7 @@ class Analysis:
         self._options: Final = options or Options()
         self._spark: Final[SparkSession] = journals.events.sparkSession
         self._kept: Final[list[DataFrame]] = []
-        for name in questions:
-            if name not in QUESTIONS:
-                raise ConfigError(f"no question {name!r}; choose from {', '.join(QUESTIONS)}")
+        check_questions(questions)
 
     def __enter__(self) -> Self:
         return self
@@ -236,6 +234,13 @@ class Analysis:
 
     def _keep_if_shared(self, frame: DataFrame, *users: str) -> DataFrame:
         return self._keep(frame) if self._asked.issuperset(users) else frame
+
+
+def check_questions(names: Collection[str]) -> None:
+    """Raise ConfigError for a name that stands for no table."""
+    for name in names:
+        if name not in QUESTIONS:
+            raise ConfigError(f"{name!r} is no table; choose from {', '.join(QUESTIONS)}")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Every question is a sweep of the two-buffer model (SRM §5.2) that replays the samples: one sender,
 or as many as the trace has, the trace's own gaps, and a receiver that is busy for a fixed time with
-each message. Buffers grow
-by powers of two, because memory is bought that way and a plan is not more exact than its trace.
+each message. Buffers grow by powers of two, because memory is bought that way and a plan is not
+more exact than its trace.
 """
 
 import math
@@ -66,6 +66,14 @@ class Trial:
         on_trace = self.trace is None or self.trace["blocked_share"] <= blocked_share_max
         on_drawn = self.drawn is None or self.drawn["blocked_share"].high <= blocked_share_max
         return on_trace and on_drawn
+
+    @property
+    def blocked_share(self) -> float:
+        """How much of the time the sender was blocked: on the trace, else in the mean of others."""
+        if self.trace is not None:
+            return self.trace["blocked_share"]
+        assert self.drawn is not None
+        return self.drawn["blocked_share"].mean
 
 
 @dataclass(frozen=True)

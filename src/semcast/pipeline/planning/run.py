@@ -4,7 +4,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from semcast.pipeline.planning.forecast import (
     smallest_k,
     within_reach,
 )
+from semcast.pipeline.planning.paste import group_config
 from semcast.pipeline.planning.resampled import Cut, write_samples
 from semcast.pipeline.profiling.find import Files, Found
 from semcast.pipeline.profiling.kernel import Question
@@ -46,7 +47,10 @@ class Receiver:
 
     def __post_init__(self) -> None:
         if (self.rate_msg_s is None) == (self.share is None):
-            raise InputError("say how fast the receiver is by --receiver-rate or --receiver-share")
+            raise InputError(
+                "say how fast the receiver is by --receiver-rate or --receiver-share "
+                "(in Python: receiver_rate_msg_s or receiver_share)"
+            )
         value = self.share if self.rate_msg_s is None else self.rate_msg_s
         if value is None or not (math.isfinite(value) and value > 0):
             raise InputError(f"a receiver of {value}; its rate or share must be above 0")
@@ -60,9 +64,28 @@ class Receiver:
 
 
 @dataclass(frozen=True)
+class Wish:
+    """What a plan must keep to, and how closely it is looked at."""
+
+    receiver: Receiver
+    seeds: int = 10
+    blocked_share_max: float = 0.01
+    # Each sender of the trace is a member of its own; else one member sends all of it.
+    per_sender: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.blocked_share_max < 1:
+            raise InputError(
+                f"the sender may be blocked {self.blocked_share_max:g} of the time; "
+                "that must be between 0 and 1"
+            )
+
+
+@dataclass(frozen=True)
 class Plan:
     """What was found out. Without a `final` trial no buffer carries the receiver."""
 
+    wish: Wish
     profile: TrafficProfile
     forecast: Forecast
     confirmed: Confirmed | None
@@ -80,23 +103,20 @@ class Plan:
         """Whether each sender of the trace is planned for as a member of its own."""
         return self.whole_pmf is not None
 
+    @property
+    def group_config(self) -> str | None:
+        """The settings of the final trial as Python text to paste."""
+        if self.final is None:
+            return None
+        largest = self.profile.sizes.largest
+        return group_config(self.profile.name, self.final.buffer_messages, self.final.k, largest)
+
     def expected(self, trial: Trial) -> Expected:
         """What the closed form says of this buffer and bitmap."""
         pmf, demand = self.profile.pmf, self.forecast.demand
         if self.whole_pmf is None:
             return expected(pmf, demand, trial.buffer_messages, trial.k)
         return expected_per_sender(pmf, self.whole_pmf, demand, trial.buffer_messages, trial.k)
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What a plan must keep to, and how closely it is looked at."""
-
-    receiver: Receiver
-    seeds: int = 10
-    blocked_share_max: float = 0.01
-    # Each sender of the trace is a member of its own; else one member sends all of it.
-    per_sender: bool = False
 
 
 def plan_found(spark: SparkSession, found: Found, wish: Wish, work: Path | None = None) -> Plan:
@@ -128,7 +148,7 @@ def plan_rows(
     else:
         hoped = forecast_per_sender(profile.pmf, whole, demand)
     if hoped.buffer_messages is None or hoped.k is None:
-        return Plan(profile, hoped, None, None, whole)
+        return Plan(wish, profile, hoped, None, None, whole)
     with _folder(work) as folder:
         confirmed = _confirmed(spark, rows, profile, hoped, wish, folder)
     k_per_sender = None
@@ -136,7 +156,7 @@ def plan_rows(
         k_per_sender = confirmed.final.k
     elif confirmed.final is not None and profile.senders > 1:
         k_per_sender = _k_per_sender(spark, rows, profile, confirmed.final.k)
-    return Plan(profile, hoped, confirmed, k_per_sender, whole)
+    return Plan(wish, profile, hoped, confirmed, k_per_sender, whole)
 
 
 def _whole_pmf(spark: SparkSession, rows: DataFrame, name: str) -> Mapping[int, float]:
@@ -191,3 +211,35 @@ def _folder(work: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"cannot write to {work}: {error.strerror}") from error
     yield work
+
+
+# -- for programs ----------------------------------------------------------------------------------
+
+
+def as_json(plan: Plan) -> dict[str, object]:
+    """One object with stable keys."""
+    confirmed, final, hoped = plan.confirmed, plan.final, plan.forecast
+    return {
+        "trace": plan.profile.name,
+        "sense": "per_sender" if plan.per_sender else "one_stream",
+        "messages": plan.profile.messages,
+        "senders": plan.profile.senders,
+        "mean_rate_msg_s": hoped.demand.sender_rate_msg_s,
+        "never_replaced_share": plan.profile.never_replaced_share,
+        "by_number": plan.profile.by_number,
+        "receiver_rate_msg_s": hoped.demand.receiver_rate_msg_s,
+        "receiver_rate_min_msg_s": hoped.receiver_rate_min_msg_s,
+        "purge_ratio_needed": hoped.ratio_needed,
+        "purge_ratio_limit": hoped.ratio_limit,
+        "carried": final is not None,
+        "buffer_messages": None if final is None else final.buffer_messages,
+        "k": None if final is None else final.k,
+        "k_per_sender": plan.k_per_sender,
+        "closed_form": {"buffer_messages": hoped.buffer_messages, "k": hoped.k},
+        "expected": None if final is None else asdict(plan.expected(final)),
+        "blocked_share_max": plan.wish.blocked_share_max,
+        "seeds": plan.wish.seeds,
+        "first_trial": None if confirmed is None else asdict(confirmed.first),
+        "final_trial": None if final is None else asdict(final),
+        "group_config": plan.group_config,
+    }

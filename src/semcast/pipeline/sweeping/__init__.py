@@ -5,6 +5,7 @@
     simulate  one cell in this process: what a Spark task, a process pool or a loop calls
     stages    the same as stages of Spark: simulated, settled, summarized
     run       all missing cells, in chunks, so that little is lost when it is interrupted
+    outcome   the whole of it: what is asked for, and what came of it
     plot      the summary as a picture
 
 Nothing is imported here: executors take only `simulate` and `stages`.

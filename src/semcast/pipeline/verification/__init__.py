@@ -1,6 +1,6 @@
 """Whether runs kept their promises, as Spark jobs: `check` for journals of any size.
 
-    verdicts = verify(spark, read_journals(spark, "journals"))
+    verdicts = judge_journals(spark, read_journals(spark, "journals"))
     assert all(verdict.ok for verdict in verdicts)
 
 Nothing is judged here but by the kernels of `check`. A run that fits into one task's memory is
@@ -9,6 +9,6 @@ and by time, and each task judges some groups of them.
 """
 
 from semcast.check.verdict import RunVerdict
-from semcast.pipeline.verification.report import verify
+from semcast.pipeline.verification.report import judge_journals
 
-__all__ = ["RunVerdict", "verify"]
+__all__ = ["RunVerdict", "judge_journals"]

@@ -24,7 +24,7 @@ from semcast.pipeline.verification.survey import Survey, survey
 from semcast.pipeline.verification.whole import judge_whole
 
 
-def verify(
+def judge_journals(
     spark: SparkSession,
     journals: Journals,
     properties: Sequence[str] | None = None,
