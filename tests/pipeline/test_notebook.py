@@ -101,7 +101,7 @@ def test_mistakes_are_refused_before_spark_is_asked_for(folder: Path) -> None:
         pipeline.analyse("journals", ["nonsense"], spark=never)
     with pytest.raises(InputError, match="no such folder"):
         pipeline.analyse(nowhere, spark=never)
-    with pytest.raises(ConfigError, match="no property .fairness."):
+    with pytest.raises(ConfigError, match="no property 'fairness'"):
         pipeline.verify("journals", ["fairness"], spark=never)
     with pytest.raises(InputError, match="no journal of run 'other'"):
         pipeline.verify("journals", runs=["other"], spark=never)

@@ -21,7 +21,7 @@ from semcast.errors import ConfigError, PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from rich.console import Group
+    from rich.console import Console, Group
 
     from semcast.live.config import GroupConfig
     from semcast.pipeline.streaming.book import Book
@@ -208,17 +208,17 @@ def _shown(as_json: bool) -> Iterator[Any]:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        yield lambda found: console.print(_page(found))
+        yield lambda found: console.print(_page(console, found))
         return
     with Live(console=console, auto_refresh=False) as live:
-        yield lambda found: live.update(_page(found), refresh=True)
+        yield lambda found: live.update(_page(console, found), refresh=True)
 
 
-def _page(found: dict[str, Any]) -> "Group":
-    from rich import box
+def _page(console: "Console", found: dict[str, Any]) -> "Group":
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
+
+    from semcast.cli._tables import fitted
 
     distance = found["distance_p90"]
     judged = "no violation" if not found["violations"] else f"{found['violations']} VIOLATIONS"
@@ -228,19 +228,19 @@ def _page(found: dict[str, Any]) -> "Group":
         f"{found['keys']:,} keys, 90% of replacements within "
         f"{'–' if distance is None else distance}; {judged}"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("sender")
-    for column in ("messages/s", "messages", "skipped", "last", "age p99"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for one in found["senders"]:
-        table.add_row(
-            Text(one["name"]),
+    columns = ("sender", "messages/s", "messages", "skipped", "last", "age p99 ms")
+    rows = [
+        (
+            one["name"],
             f"{one['messages_s']:,.0f}",
             f"{one['messages']:,}",
             f"{one['skipped_messages']:,}",
             f"#{one['last_seq']}",
-            f"{one['age_ms_p99']:,.1f} ms",
+            f"{one['age_ms_p99']:,.1f}",
         )
+        for one in found["senders"]
+    ]
+    table = fitted(console, "", columns, rows)
     wrong = [Text(text, style="bold red") for text in found["first_violations"]]
     note = found.get("journal_note")
     return Group(Text(summary), table, *wrong, *([Text(f"journal: {note}")] if note else []))
