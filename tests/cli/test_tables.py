@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.check.log import Log
 from tests.cli.tables import WIDTH, watched
 
-from semcast.cli import _tables, main, members, monitor, top
+from semcast.cli import _tables, analyse, main, members, monitor, top
 from semcast.cli._output import print_table
 from semcast.journal import write_journal
 
@@ -81,6 +81,29 @@ def test_check_and_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture
         assert main(["check", str(tmp_path), "--at-rest", "--show", "0"]) == 1
     assert len(seen.tables) == 2
     seen.assert_readable(capsys.readouterr().out)
+
+
+def test_ingest_of_journals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log(run="quotes-of-a-long-name")
+    log.multicast("p1#1")
+    write_journal(log.journal, tmp_path / "journals")
+    with watched() as seen:
+        assert main(["ingest", str(tmp_path / "journals"), "--out", str(tmp_path / "lake")]) == 0
+    seen.assert_readable(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", list(analyse._COLUMNS))
+def test_analyse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every table, of members and numbers as they may be; most of them need not be split."""
+    values = dict.fromkeys(analyse._COLUMNS[name], 1234.5) | {"buffer": "retransmit"}
+    shares = {one: 0.123 for one in values if one.endswith("_share") or one == "share_of_sent"}
+    words = {"place": "retransmit", "reason": "cover forgotten", "of": "never replaced"}
+    rows: list[dict[str, object]] = [
+        {**values, **shares, **words, "run": "quotes-1", "node": node} for node in ("p0.1", "p1.1")
+    ]
+    with watched() as seen:
+        analyse._print_rows(name, "what it is about", rows, {("quotes-1", "p0.1"): "feed"})
+    seen.assert_readable(capsys.readouterr().out, whole=name not in ("rounds", "semantic"))
 
 
 def test_what_is_asked_of_groups(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cli.tables import watched
 
 import semcast.pipeline
+from semcast import cli
+from semcast.cli._verdicts import report
 from semcast.errors import ConfigError, InputError
 from semcast.journal import write_journal
 from semcast.sim import world
@@ -31,42 +34,61 @@ _EXPLAINED = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything that the page speaks of, small."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("notebook")
     rows = [f"{at / 100},x,k{at % 5},q,10" for at in range(MESSAGES)]
-    Path("quotes.csv").write_text("\n".join(["time_s,sender,key,kind,size", *rows, ""]))
-    shutil.copy(ROOT / "examples/scenarios/fig5-purging.toml", "scenario.toml")
+    (folder / "quotes.csv").write_text("\n".join(["time_s,sender,key,kind,size", *rows, ""]))
+    shutil.copy(ROOT / "examples/scenarios/fig5-purging.toml", folder / "scenario.toml")
     changes = ["duration_s=2", "warm_up_s=0.5"]
     scenario = load(ROOT / "examples/scenarios/fig5-protocol.toml", changes)
     assert isinstance(scenario, ProtocolScenario)
     outcome = world.run(scenario, 1, name="small")
     assert outcome.journal is not None
-    write_journal(outcome.journal, "journals")
-    return tmp_path
+    write_journal(outcome.journal, folder / "journals")
+    return folder
 
 
-def test_the_page_runs_as_printed(spark: SparkSession, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def page(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """All names that are known after the code of the page has run, in that folder."""
     assert spark is not None  # the functions find it
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
-    assert names["traffic"].messages == MESSAGES
-    assert names["buffers"].final.k >= 5
-    assert f"k={names['buffers'].final.k}," in names["buffers"].group_config
-    assert names["failed"] == 0
-    assert [one.seeds for one in names["found"].summary.values()] == [2] * len(
-        names["found"].summary
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+            exec(compile(block, str(PAGE), "exec"), names)
+    return names
+
+
+def test_the_page_runs_as_printed(page: dict[str, Any], folder: Path) -> None:
+    assert page["traffic"].messages == MESSAGES
+    assert page["buffers"].final.k >= 5
+    assert f"k={page['buffers'].final.k}," in page["buffers"].group_config
+    assert page["failed"] == 0
+    assert {one.seeds for one in page["found"].summary.values()} == {2}
     assert (folder / "sweep/results").is_dir()
-    (run,) = names["answers"].runs
+    (run,) = page["answers"].runs
     assert run.run == "small"
     assert run.sent > 0
-    assert set(names["answers"].tables) == {"throughput", "purging", "latency", "blocked"}
-    assert len(names["latency"]) == len(names["answers"].tables["latency"]) > 0
-    assert names["verdict"].ok
+    assert set(page["answers"].tables) == {"throughput", "purging", "latency", "blocked"}
+    assert len(page["latency"]) == len(page["answers"].tables["latency"]) > 0
+    assert page["verdict"].ok
+
+
+def test_what_commands_print_of_it_is_readable_at_80_columns(
+    page: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables of commands on Spark; tests/cli/test_tables.py has the others."""
+    with watched() as seen:
+        cli.profile._print(page["traffic"])
+        cli.plan._print(page["buffers"])
+        cli.sweep._print(page["found"])
+        cli.analyse._print_first(page["answers"])
+        assert report(Path("journals"), [page["verdict"]], 0, per_run=False, as_json=False) == 0
+    assert len(seen.tables) == 10
+    seen.assert_readable(capsys.readouterr().out)
 
 
 def test_every_function_is_exported_with_types_and_words() -> None:
@@ -83,7 +105,11 @@ def test_every_function_is_exported_with_types_and_words() -> None:
             assert is_explained, f"{name}: {parameter.name}"
 
 
-def test_mistakes_are_refused_before_spark_is_asked_for(folder: Path) -> None:
+def test_mistakes_are_refused_before_spark_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+
     def never() -> SparkSession:
         pytest.fail("Spark was asked for")
 

@@ -100,19 +100,14 @@ def analyse(
 
 
 def _print_first(found: "Answers") -> None:
-    columns = [
-        "run", "members", "s", "sent", "sent/s", "taken/s", "at most", "replaced", "p99 ms",
-        "blocked",
-    ]  # fmt: skip
+    columns = ["run", "members", "s", "sent/s", "taken/s", "replaced", "p99 ms", "blocked"]
     rows = [
         (
             row.run,
             str(row.members),
             f"{row.measured_s:.1f}",
-            f"{row.sent:,}",
             _number(row.sent_rate_msg_s),
             _number(row.delivered_rate_min_msg_s),
-            _number(row.delivered_rate_max_msg_s),
             f"{row.not_delivered_share_max:.1%}",
             _number(row.latency_p99_max_ms),
             f"{row.blocked_share_max:.1%}",
@@ -123,8 +118,8 @@ def _print_first(found: "Answers") -> None:
     _print_members(found.tables)
     print_words(
         "Replaced: the share of what the group sent that a member did not take because a later "
-        "message was, or will be. p50 and p99: from multicast until taken. A run's line has what "
-        "its slowest and its fastest member took, and otherwise its worst member's numbers."
+        "message was, or will be. p50 and p99: from multicast until taken. Beside what the group "
+        "sent, a run's line has the numbers of its slowest or worst member."
     )
     several = [run for run, header in found.headers.items() if not header.one_order]
     if several:
@@ -139,15 +134,8 @@ def _print_first(found: "Answers") -> None:
 
 def _print_members(tables: "Tables") -> None:
     columns = [
-        "member",
-        "sent/s",
-        "got/s",
-        "taken/s",
-        "replaced",
-        "p50 ms",
-        "p99 ms",
-        "blocked",
-    ]
+        "member", "sent/s", "got/s", "taken/s", "replaced", "p50 ms", "p99 ms", "blocked",
+    ]  # fmt: skip
     from semcast.pipeline.analysis.answers import not_delivered
 
     shares = not_delivered(tables["purging"])
