@@ -41,8 +41,8 @@ from semcast.journal.schema import (
 )
 
 _ROWS_PER_GROUP: Final = 1 << 17
-# An event takes at least so much in a stream.
-_STREAM_EVENT_BYTES: Final = 4
+# An event takes at least so much in a growing log.
+_GROWING_EVENT_BYTES: Final = 4
 # In this order: what comes later goes first if a part has both, and a stream that is finished
 # while we look is found as its final file.
 _SUFFIXES: Final = (GROWING_SUFFIX, FINAL_SUFFIX)
@@ -136,10 +136,17 @@ def parts_in(folder: Path) -> list[Path]:
 
 
 def events_of_part(path: Path) -> int:
-    """How many events a part has, by its footer; of a stream, which has none, at most so many."""
-    if path.suffix == GROWING_SUFFIX:
-        return path.stat().st_size // _STREAM_EVENT_BYTES
-    return int(require_pyarrow().parquet.read_metadata(path).num_rows)
+    """How many events a part has, by its footer; a growing log has none: at most so many."""
+    arrow = require_pyarrow()
+    try:
+        if path.suffix == GROWING_SUFFIX:
+            return path.stat().st_size // _GROWING_EVENT_BYTES
+        return int(arrow.parquet.read_metadata(path).num_rows)
+    except (arrow.ArrowException, OSError) as error:
+        final = finished(path)
+        if final is not None:
+            return events_of_part(final)
+        raise _unreadable(path, error) from error
 
 
 def events_in(directory: str | Path, run: str) -> int:
@@ -164,7 +171,8 @@ def _only_run(directory: str | Path) -> str:
 def _those(directory: str | Path) -> str:
     """What there is instead, and what to do."""
     if not Path(directory).is_dir():
-        return "there is no such folder"
+        there = Path(directory).exists()
+        return "it is a file, not a folder" if there else "there is no such folder"
     runs = runs_in(directory)
     if not runs:
         return "there should be files run=<name>/*.parquet in it"
@@ -192,10 +200,14 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
         final = finished(path)
         if final is not None:
             return _read_part(final, run)
-        raise InputError(
-            f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
-            "write it again"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
+        "write it again"
+    )
 
 
 def check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
