@@ -86,14 +86,14 @@ def _bytes() -> SeqTable:
 
 
 def _before(values: Longs, first: Longs, booked: Longs) -> Longs:
-    """For each row the last value but 0 before it, from `first` on; else what is booked."""
+    """For each row: the last value other than 0 before it, from `first` on; else what is booked."""
     rows = np.arange(len(values))
     last = np.append(-1, np.maximum.accumulate(np.where(values != 0, rows, -1))[:-1])
     return np.where(last >= first, values[last], booked)
 
 
 def _after(values: Longs, starts: Longs, ends: Longs, booked: Longs) -> Longs:
-    """For each message the last value but 0 of its rows; else what is booked."""
+    """For each message: the last value other than 0 of its rows; else what is booked."""
     last = np.maximum.accumulate(np.where(values != 0, np.arange(len(values)), -1))[ends]
     return np.where(last >= starts, values[last], booked)
 
@@ -151,7 +151,7 @@ class BooksKernel(Kernel):
             return False
         came = np.full(len(starts), len(order))
         enters = np.flatnonzero(_ENTERS[kind])[::-1]
-        # Of several that enter, the first is put down last.
+        # Where several enter, the first is written last, so that it counts.
         came[np.searchsorted(starts, enters, "right") - 1] = order[enters]
         place = np.minimum(np.searchsorted(keys[starts], wanted), len(starts) - 1)
         there = keys[starts][place] == wanted
@@ -162,7 +162,7 @@ class BooksKernel(Kernel):
         return bool(here.all())
 
     def _many(self, sid: Longs, seq: Longs) -> Longs:
-        """What is booked of messages, which are by sender."""
+        """What is booked for these messages, which are grouped by sender."""
         found = np.zeros(len(sid), np.int64)
         for number, part in slices_of(sid):
             found[part] = self._books[number].many(seq[part])
@@ -265,7 +265,7 @@ class CoversKernel(Kernel):
     """
 
     def feed_many(self, rows: Rows) -> bool:
-        """Whether all covers were there, and name what was purged for them."""
+        """Whether every cover had been multicast and names what was purged for it."""
         kind = rows.numbers("kind")
         asks = (kind >= PURGE_DELIVERY) & (kind <= SKIP)
         kind, sid, seq, bseq, at = (
@@ -283,7 +283,7 @@ class CoversKernel(Kernel):
         return bool(there.all()) and sent.name_all(cover[~itself], older[~itself])
 
     def feed_each(self, rows: Iterable[Row]) -> None:
-        """Ask of every purge and skip."""
+        """Check the cover of every purge and skip."""
         for row in rows:
             if PURGE_DELIVERY <= row[0] <= SKIP:
                 self._ask(row)

@@ -38,7 +38,7 @@ from semcast.check.rows import (
 
 
 def _kernel(group: Group) -> "FlowBoundsKernel | None":
-    """Nobody judges a node that has no bounds."""
+    """No kernel for a node that has no bounds."""
     header = group.run.header
     bounds = (header.delivery_messages, header.delivery_bytes)
     bounded = any((*bounds, header.window_messages, header.window_bytes))
@@ -151,7 +151,7 @@ class FlowBoundsKernel(Kernel):
                 self._retained_bytes += retained[sid].enter(seq, size)
 
     def end(self) -> None:
-        """The last arrival has caused all that it will."""
+        """Judge the last arrival: no more purges can follow it."""
         arrival, self._arrival = self._arrival, None
         if arrival is not None:
             self._judge(arrival)

@@ -139,7 +139,7 @@ class Delivery:
         return Delivered(len(self.sizes) + np.cumsum(steps), self.bytes + np.cumsum(sums), left)
 
     def take(self, after: Delivered) -> None:
-        """Hold what was found."""
+        """Hold what `after` found."""
         self.sizes = after.sizes
         self.bytes = int(after.bytes[-1])
 
@@ -171,7 +171,7 @@ class Retained:
         self._released = released
 
     def enter(self, seq: int, size_bytes: int) -> int:
-        """The bytes that this took."""
+        """Keep a message; returns the bytes that this took."""
         if seq in self.sizes:
             return 0
         self.sizes[seq] = size_bytes
@@ -179,7 +179,7 @@ class Retained:
         return size_bytes
 
     def release(self, seq: int) -> int:
-        """Everything up to `seq` leaves; the bytes that this freed."""
+        """Let go of everything up to `seq`; returns the bytes that this freed."""
         freed = 0
         self._released = max(seq, self._released)
         while self._by_seq and self._by_seq[0] <= seq:

@@ -139,7 +139,7 @@ class History:
 
     @cached_property
     def _sent(self) -> Groups:
-        """By sender: what was multicast, with `chain_at`."""
+        """By sender: its multicasts, with `chain_at`."""
         found: Groups = defaultdict(list)
         for row in self.rows:
             if row[0] == MULTICAST:
@@ -201,7 +201,7 @@ class History:
     # -- at rest? ----------------------------------------------------------------------------------
 
     def waiting(self) -> list[Waiting]:
-        """By node and sender: what was done, and may have been left to do."""
+        """By node and sender: what was done, from which follows what may be left to do."""
         found: dict[tuple[int, int], list[int]] = {}
         for kind, n, sid, seq, *_ in self.rows:
             one = found.setdefault((n, sid), [0] * 5)

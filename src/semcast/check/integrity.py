@@ -72,7 +72,7 @@ class IntegrityKernel(Kernel):
             word.trim()
 
     def end(self) -> None:
-        """Nothing more is multicast."""
+        """Report what was multicast twice or in the name of another: no more multicasts come."""
         for row in self.group.sent.repeated:
             self._fault(row, "multicasts {} a second time")
         for row in self.group.sent.foreign:

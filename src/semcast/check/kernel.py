@@ -56,7 +56,7 @@ class Finding(NamedTuple):
     """A broken promise, or what decides with others whether one is broken (`standing`)."""
 
     run_no: int
-    # None: only says what a node has, by `key` and `place`.
+    # None: this finding breaks nothing; it says what a node has, by `key` and `place`.
     property: str | None
     n: int
     messages: list[tuple[str, int]] | None = None
@@ -149,7 +149,7 @@ class Kernel:
         raise NotImplementedError(f"{type(self).__name__} must define feed_each")
 
     def end(self) -> None:
-        """That was all."""
+        """Judge what can only be judged when there are no more rows."""
 
     def report(
         self, name: str, n: int, about: list[tuple[str, int]], time_ns: int, text: str, **more: Any
@@ -191,7 +191,7 @@ class GroupJudge:
                 kernel.feed(rows)
 
     def _send(self, rows: Rows) -> Rows:
-        """Take the multicasts, which come first; what is left."""
+        """Keep the multicasts, which come first, for all kernels; returns the other rows."""
         sent = rows.multicasts
         if sent:
             self._group.sent.feed(rows if sent == len(rows) else rows.slice(0, sent))
@@ -207,7 +207,7 @@ class GroupJudge:
         return found
 
     def end(self) -> list[Finding]:
-        """That was all: what was found."""
+        """All rows were fed: what was found since the last time."""
         for kernel in self._kernels:
             kernel.end()
         return self.taken()

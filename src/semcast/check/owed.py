@@ -75,7 +75,7 @@ class OwedKernel(Kernel):
                 self._joins.setdefault(row[1], row[3])
 
     def end(self) -> None:
-        """Who has what is known: say who owes what."""
+        """Report who owes what, now that it is known who has what."""
         run, sent = self.run, self.group.sent
         delivered = self._delivered or [0] * len(sent.seqs)
         for number, word in enumerate(self._words):

@@ -123,7 +123,7 @@ class SafePurgingKernel(Kernel):
             self._until_there[n, cover].append(message)
 
     def _has(self, n: int, message: _Id) -> None:
-        """A node has a message; what follows from that for others follows at once."""
+        """Note that a node has a message, and everything that follows from that for others."""
         news = [(n, message)]
         while news:
             n, message = news.pop()

@@ -53,7 +53,7 @@ class Missing(NamedTuple):
 
 
 def missing_in(violations: Iterable[Violation]) -> list[Missing]:
-    """By member and sender, in order of their names: what these violations say is missing."""
+    """What these violations say is missing, by member and sender in order of their names."""
     found: dict[tuple[str, str], set[int]] = {}
     for one in violations:
         message = one.messages[0]

@@ -18,13 +18,13 @@ class Stages:
         self._began_s: Final = time.monotonic()
 
     def begin(self, what: str) -> None:
-        """The next stage begins."""
+        """Say which stage begins."""
         assert self._begun < self._count
         self._begun += 1
         self._print(f"{self._begun}/{self._count} {what}")
 
     def end(self) -> None:
-        """All is done."""
+        """Say that all is done."""
         self._print("done")
 
     def _print(self, what: str) -> None:

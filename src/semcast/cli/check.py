@@ -18,7 +18,7 @@ from semcast.cli._verdicts import (
     report,
 )
 
-# So many events take a few seconds: of more, people are shown how far it is.
+# More events than this take longer than a few seconds, so the command shows how far it is.
 EVENTS_QUICK_MAX: Final = 50_000
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from semcast.live.meeting.control import Answers, Asker
 
-# In the JSON: by its name, the counter whose growth a second it is.
+# By its name in the JSON: the counter whose growth in a second is shown.
 RATES: Final = {
     "sent_messages_s": "multicast",
     "delivered_messages_s": "delivered",
@@ -74,7 +74,7 @@ def top(
 
 
 class _Looks:
-    """What two looks after each other tell."""
+    """What follows from two looks, one after the other."""
 
     def __init__(self, asker: "Asker", timeout_s: float) -> None:
         self._asker = asker

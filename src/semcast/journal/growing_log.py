@@ -1,9 +1,9 @@
-"""A journal that is written while it happens: batches of events in, one file for one life out.
+"""A journal that grows while things happen: batches of events in, one file for one life out.
 
-Parquet has its index at the end, so a process that is killed would leave nothing readable. Events
-go into an Arrow stream first, `<node>.arrows`, which can be read as far as it goes whatever
-happened to its writer; a life that ends as it should turns it into `<node>.parquet`. Knows neither
-threads nor what the events mean.
+Parquet has its index at the end, so a process that is killed would leave nothing readable. So
+events go into an Arrow stream first, `<node>.arrows`, which can be read as far as it goes, whatever
+happened to its writer. A life that ends as it should turns it into `<node>.parquet`. This file
+knows neither threads nor what the events mean.
 """
 
 import os
@@ -53,7 +53,7 @@ class LogWriter:
             self._file.flush()
 
     def close(self) -> None:
-        """Leave the stream as it is."""
+        """Close the file and leave it as a stream."""
         self._writer.close()
         self._file.close()
 
@@ -91,9 +91,9 @@ def _grouped(stream: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether a stream says what is in it; if not, nothing is yet, or never will be.
+    """Whether a log has its head, which says what is in it; without it nothing was written yet.
 
-    One that is gone was finished since it was found: its final file is there instead.
+    A log that is gone was finished since it was found: its final file is there instead.
     """
     try:
         with path.open("rb") as file:
@@ -104,7 +104,7 @@ def has_begun(path: Path) -> bool:
     if len(head) < _HEAD_BYTES:
         return False
     schema_bytes = int.from_bytes(head[4:], "little")
-    # Anything else is no stream at all, and whoever reads it says so.
+    # What does not look like a stream is let through: reading it gives a clear error.
     is_one = head[:4] == _CONTINUES and schema_bytes <= _SCHEMA_BYTES_MAX
     return not is_one or size >= _HEAD_BYTES + schema_bytes
 
@@ -117,7 +117,7 @@ def finished(path: Path) -> Path | None:
 
 
 def read_growing_log(path: Path) -> ArrowTable:
-    """All whole batches of a stream; what its writer was killed over is not there."""
+    """All whole batches of a log. The batch that its writer was killed over is left out."""
     arrow = require_ipc()
     batches = []
     with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
@@ -132,7 +132,7 @@ def read_growing_log(path: Path) -> ArrowTable:
 
 
 def require_ipc() -> Any:
-    """The module pyarrow with its part for streams."""
+    """The module pyarrow, with its part that reads and writes streams."""
     arrow = require_pyarrow()
     import importlib
 

@@ -1,9 +1,8 @@
-"""From what a member reports to events: the member says what, the clock says when.
+"""Turns what members report into events: the member says what happened, the clock says when.
 
-Every world's observer is a `TupleObserver`: it turns what a member reports into plain tuples, and
-gives them to whoever keeps them. A `Scribe` makes events of such tuples: at once in simulated
-worlds (`JournalObserver`), later in another thread in the live one (`live.record`). Knows nothing
-of what the events mean.
+Every world's observer is a `TupleObserver`: it makes a plain tuple of each report and passes it on.
+A `Scribe` makes events of such tuples: at once in simulated worlds (`JournalObserver`), later in
+another thread in the live one (`live.record`). This file knows nothing of what events mean.
 """
 
 from collections.abc import Callable
@@ -19,12 +18,12 @@ from semcast.wire.message import Message
 
 # What is reported of a message: the time, the event, the message's own parts, and its cover's.
 Observation: TypeAlias = tuple[Any, ...]
-# Observation by the member, but no event: from here on the column says so.
+# The member reports a new view. That is no event, but sets the column `view` from here on.
 VIEW: Final = "view"
 
 
 class TupleObserver(Observer):
-    """Hears everything that one member reports, and puts it somewhere."""
+    """Makes a tuple of everything that one member reports, and passes it to `put`."""
 
     def __init__(self, clock: Callable[[], int], put: Callable[[Observation], None]) -> None:
         super().__init__()
@@ -63,7 +62,7 @@ class Scribe:
         self._with_obsoletes: Final = with_obsoletes
         # The number of the view in force; None before the first.
         self.view: int | None = None
-        # Every name once: a group has few sources, and a journal many events.
+        # Names are kept, because a group has few sources and a journal many events.
         self._names: Final[dict[Source, str]] = {}
 
     def event(self, observed: Observation, lsn: int, epoch_ns: int = 0) -> Event | None:

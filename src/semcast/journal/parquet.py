@@ -169,7 +169,7 @@ def _only_run(directory: str | Path) -> str:
 
 
 def _those(directory: str | Path) -> str:
-    """What there is instead, and what to do."""
+    """What there is in the folder instead, and what to do."""
     if not Path(directory).is_dir():
         there = Path(directory).exists()
         return "it is a file, not a folder" if there else "there is no such folder"
@@ -269,7 +269,9 @@ def _merged(parts: list[list[Event]]) -> Iterator[Event]:
 
 
 def _timed(events: list[Event]) -> Iterator[tuple[int, str, int, Event]]:
-    """By number; an event whose clock went back counts as of the latest time before it."""
+    """The events of a node by number. One whose clock went back counts as of the latest time
+    before.
+    """
     latest_ns = 0
     for at, event in enumerate(sorted(events, key=lambda event: event.lsn)):
         latest_ns = event.time_ns if at == 0 else max(latest_ns, event.time_ns)

@@ -47,7 +47,7 @@ class Journals:
     headers: dict[str, Header]
     # The runs whose events were put together from logs of single lives.
     live: frozenset[str] = frozenset()
-    # Where they are, and by run how many events, as their footers say; of streams at most so many.
+    # Where they are; and by run how many events, by their footers. Of growing logs it is a bound.
     folder: Path = Path()
     sizes: dict[str, int] = field(default_factory=dict)
     # The files of runs that lie in one each, in the order in which everything happened.
@@ -72,7 +72,7 @@ def read_journals(
         try:
             return _read_all(spark, path, runs)
         except LogFinishedError:
-            pass  # there is one stream less now, and its final file instead
+            pass  # a growing log has become its final file: look again
 
 
 def _read_all(spark: SparkSession, path: Path, runs: Sequence[str] | None) -> Journals:

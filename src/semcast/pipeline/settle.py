@@ -1,6 +1,6 @@
 """The logs of single lives in, events that can be judged out: `journal.lives` as Spark stages.
 
-What follows from such logs, and nothing else, is added here by the rules that are explained there:
+The stages add what follows from such logs and nothing else, by the rules that are explained there:
 a log without an end gets a `crash`; what somebody received of a sender whose log is not whole
 becomes a `multicast` again; who ended while others went on has left.
 """

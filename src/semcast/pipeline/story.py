@@ -1,7 +1,8 @@
-"""A recorded run in, what there is to say of it on one screen out: the pipeline from end to end.
+"""A recorded run in, its story on one screen out: the whole pipeline, used once.
 
-Profile, analysis and verification of one journal, put together, with examples of what was skipped
-and what covered it, and a simulation of the same traffic without purging. `semcast demo` shows it.
+Profile, analysis and verification of one journal are put together with examples of what was skipped
+and what covered it, and with a simulation of the same traffic without purging. `semcast demo` shows
+it.
 """
 
 import csv

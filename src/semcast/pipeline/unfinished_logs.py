@@ -1,8 +1,8 @@
 """Logs that were never finished: Arrow streams in, Parquet files of the same rows out.
 
-A task for each file reads batch by batch, as far as the stream goes, so that no file needs to fit
-into memory. The files are kept below the journal's folder, in `.ingested/`, and made again only
-when a stream has grown. Knows nothing of what the events mean.
+One task for each file reads batch by batch, as far as the log goes, so that no file needs to fit
+into memory. The Parquet files are kept below the journal's folder, in `.ingested/`, and made again
+only when a log has grown. This file knows nothing of what the events mean.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ _TASKS_MAX: Final = 32
 
 
 class LogFinishedError(Exception):
-    """A stream was finished, and is gone, since it was found: look again."""
+    """A log was finished, and is gone, since it was found: look again."""
 
 
 def as_parquet(spark: SparkSession, journal: Path, streams: list[Path]) -> tuple[Path, list[Path]]:
     """The folder of the converted files, and the files; folders in it are named as the runs'.
 
-    Raises `LogFinishedError` if a stream is none any more.
+    Raises `LogFinishedError` if a log was finished meanwhile.
     """
     base = journal / FOLDER
     targets = {stream: _target(base, stream) for stream in streams}
@@ -114,7 +114,7 @@ def _convert(arrow: Any, source: Path, target: Path) -> tuple[int, str]:
 
 
 def _tables(arrow: Any, stream: Any) -> Iterator[Any]:
-    """The whole batches of a stream, as many together as make a good row group."""
+    """The whole batches of a log, as many together as make a good row group."""
     held: list[Any] = []
     rows = 0
     while True:

@@ -1,9 +1,9 @@
 """Journals in, the same journals in a lake out: checked, copied whole, and each of them once.
 
-A journal's rows are good or the file is damaged: writers put no other ones there. So what is set
-aside here is a file, with the reason. The file keeps its header, which judges read. The stream of a
-life that was killed, or that goes on, is turned into Parquet as far as it goes, and replaced once
-more of it is there. No Spark: bytes are copied.
+Writers put nothing but good rows into a journal, so a file is good or it is damaged: what is set
+aside here is a file, with the reason. The file keeps its header, which judges read. The growing log
+of a life that was killed, or that goes on, is turned into Parquet as far as it goes, and replaced
+once more of it is there. No Spark is needed, because bytes are copied.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_files(path: Path) -> list[Path]:
-    """All parts of all runs below; a life that has its final file needs no stream."""
+    """All parts of all runs below; of a life that has its final file, no growing log."""
     folders = [path] if path.name.startswith("run=") else sorted(path.glob("run=*"))
     found = []
     for folder in folders:
@@ -99,7 +99,7 @@ def _ingest(lake: Lake, path: Path) -> JournalReport:
 
 
 def _copy(path: Path, to: Path) -> int:
-    """The file, or what the stream holds, as Parquet; says how many events it has."""
+    """Copy the file, or what a growing log holds, as Parquet; returns how many events it has."""
     arrow = require_pyarrow()
     try:
         if path.suffix == GROWING_SUFFIX:

@@ -56,7 +56,7 @@ class Receiver:
             raise InputError(f"a receiver of {value}; its rate or share must be above 0")
 
     def rate_of(self, mean_rate_msg_s: float) -> float:
-        """Its rate, where so much is sent."""
+        """The receiver's rate, if so much is sent in the mean."""
         if self.rate_msg_s is not None:
             return self.rate_msg_s
         assert self.share is not None

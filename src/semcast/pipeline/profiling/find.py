@@ -18,7 +18,7 @@ from semcast.pipeline.ingest.lake import Lake, is_lake
 
 @dataclass(frozen=True)
 class Files:
-    """Trace files that are one stream, in this order."""
+    """Trace files that are read as one trace, in this order."""
 
     name: str
     files: Sequence[TraceFile]

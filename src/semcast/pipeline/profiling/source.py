@@ -14,7 +14,7 @@ from semcast.pipeline.profiling.find import Files, Found, Ingested, Run
 
 @dataclass(frozen=True)
 class Traffic:
-    """Rows of one stream, and what people call it."""
+    """The messages of one trace or run, in order, and what people call it."""
 
     name: str
     rows: DataFrame

@@ -79,7 +79,7 @@ class Span:
 
 @dataclass(frozen=True)
 class TrafficProfile:
-    """What was found out about a stream."""
+    """What was found out about some traffic."""
 
     name: str
     per_sender: bool

@@ -1,6 +1,6 @@
 """Spark itself: sessions, how far a job is, and what went wrong with it, in one line.
 
-Importing this package needs no pyspark, so that whoever lacks it can be told so.
+Importing this package needs no pyspark, so that `require_spark` can say that it is missing.
 """
 
 

@@ -1,8 +1,8 @@
-"""What a stream has told so far: batch by batch in, figures and violations of a group out.
+"""The figures of a group from its stream: batches in, figures and violations out.
 
-Holds the last number of every sender, and of the keys that came latest, so that what lies between
-two batches is judged as well. Everything is bounded. Batches come on a thread of Spark's; whoever
-shows the figures asks from another.
+A book holds the last number of every sender, and of the keys that came latest, so that what lies
+between two batches is judged as well. Everything is bounded. Batches come on a thread of Spark's;
+whoever shows the figures asks from another.
 """
 
 import threading
@@ -24,7 +24,7 @@ _Sender = tuple[str, int]
 
 @dataclass
 class Figures:
-    """Of one life of one sender."""
+    """The figures of one life of one sender."""
 
     last_seq: int = 0
     messages: int = 0
@@ -35,7 +35,7 @@ class Figures:
 
 @dataclass
 class Since:
-    """Since somebody last looked."""
+    """What was counted since somebody last looked."""
 
     at_s: float
     messages: int = 0
@@ -62,7 +62,7 @@ class Book:
         self._since = Since(self._began_s)
 
     def add_batch(self, batch: DataFrame, _batch_id: int) -> None:
-        """For `foreachBatch`."""
+        """Add a batch of Spark's; made for `foreachBatch`."""
         batch = batch.persist()
         try:
             senders = by_sender(batch, self._order).collect()
@@ -72,7 +72,7 @@ class Book:
         self.add(senders, keys)
 
     def add(self, senders: list[Row], keys: list[Row]) -> None:
-        """What `watch` made of one batch."""
+        """Add what `watch` made of one batch."""
         with self._lock:
             for row in senders:
                 self._add_sender(row)
@@ -105,7 +105,7 @@ class Book:
         since.senders[row.sender] = since.senders.get(row.sender, 0) + row.messages
 
     def _judge_seam(self, row: Row, last: int) -> None:
-        """Between the last message of the batch before and the first of this one."""
+        """Judge the step from the last message of the batch before to the first of this one."""
         missing = row.first_seq - last - 1 - row.first_skipped
         if row.first_seq <= last:
             self._complain([f"{row.sender}: #{row.first_seq} came after #{last}"])
@@ -129,7 +129,7 @@ class Book:
             self._keys.popitem(last=False)
 
     def complain(self, texts: list[str]) -> None:
-        """Somebody else found these."""
+        """Add violations that somebody else found."""
         with self._lock:
             self._complain(texts)
 

@@ -34,7 +34,7 @@ class SemcastDataSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Joins nothing yet."""
+        """A reader; it joins the group when Spark first asks for an offset."""
         columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in schema)
         if columns != SCHEMA:
             raise ConfigError(f"a schema was given; leave it out, it is: {SCHEMA}")
@@ -43,7 +43,7 @@ class SemcastDataSource(DataSource):
         return reader
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802
-        """Sends nothing yet."""
+        """A writer; it sends nothing before its first commit."""
         from semcast.pipeline.streaming.sink import GroupWriter
 
         writer = GroupWriter(sink_options(self.options), schema)

@@ -33,7 +33,7 @@ _OF_SPARK: Final = frozenset((_CHECKPOINT, "path", "queryname"))
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What `readStream` was told."""
+    """The options of `readStream`."""
 
     config: GroupConfig
     spool: Path
@@ -49,7 +49,7 @@ class SourceOptions:
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What `writeStream` was told."""
+    """The options of `writeStream`."""
 
     config: GroupConfig
     # The folder in which it is written down which batches were sent.

@@ -20,7 +20,7 @@ NONE_YET: Final = -1
 _SENT: Final = "sent.json"
 _FAILED: Final = "failed"
 _SUFFIX: Final = ".batch"
-# A look at the lock holds it for a moment.
+# Whoever only looks whether the lock is free holds it for a moment, so we try again.
 _LOCK_WAIT_S: Final = 2.0
 
 
@@ -36,7 +36,7 @@ class Outbox:
     # -- the writer's side -------------------------------------------------------------------------
 
     def put(self, batch_id: int, rows: pa.Table) -> None:
-        """A batch that is to be sent."""
+        """Add a batch that is to be sent."""
         (self.folder / _FAILED).unlink(missing_ok=True)
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, rows.schema) as writer:
@@ -61,7 +61,7 @@ class Outbox:
     # -- the member's side -------------------------------------------------------------------------
 
     def lock(self) -> FolderLock:
-        """Be the process with the member; raises InputError if another is."""
+        """Become the process with the member; raises InputError if another one is."""
         return FolderLock(self.folder, _LOCK_WAIT_S)
 
     def waiting(self) -> list[int]:
@@ -79,13 +79,13 @@ class Outbox:
             return reader.read_all()
 
     def note_sent(self, batch_id: int) -> None:
-        """The whole group has it: it is never sent again."""
+        """Note that the whole group has a batch: it is never sent again."""
         contents = self._whose | {"batch": batch_id}
         write_whole(self.folder / _SENT, json.dumps(contents).encode())
         self._path(batch_id).unlink(missing_ok=True)
 
     def note_failure(self, text: str) -> None:
-        """Whoever waits is told why."""
+        """Note why the member could not go on, for whoever waits."""
         write_whole(self.folder / _FAILED, text.encode())
 
     # -- both --------------------------------------------------------------------------------------

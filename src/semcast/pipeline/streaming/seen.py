@@ -18,7 +18,7 @@ LIVES_MAX: Final = 4096
 
 
 class Seen:
-    """The last numbers, of the senders and streams that were heard of latest."""
+    """The last numbers of the senders and keys that were heard of latest."""
 
     def __init__(self, by_key: bool) -> None:
         self._by_key: Final = by_key

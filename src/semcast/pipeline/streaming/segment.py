@@ -101,7 +101,7 @@ def batches(path: Path, start: int, end: int) -> Iterator[pa.RecordBatch]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Names of files are on the disk when this returns."""
+    """Make sure that the names of the folder's files are on the disk."""
     fileno = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fileno)
@@ -110,7 +110,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """A file that is there with all of its bytes, on the disk, or not at all."""
+    """Write a file such that it is on the disk with all of its bytes, or not there at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     with unfinished.open("wb") as file:
         file.write(data)

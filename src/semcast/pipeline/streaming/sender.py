@@ -60,7 +60,7 @@ def _serve(options: "SinkOptions", outbox: "Outbox") -> None:
 
 
 def _send(group: "Group", outbox: "Outbox", batch_id: int) -> None:
-    """One batch, until everybody has it."""
+    """Send one batch, and wait until everybody has it."""
     for batch in outbox.take(batch_id).to_batches(_CHUNK_MESSAGES):
         keys = [key or None for key in batch.column("key").to_pylist()]
         group.send_many(batch.column("payload").to_pylist(), keys)

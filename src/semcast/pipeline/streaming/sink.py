@@ -62,7 +62,7 @@ class GroupWriter(DataSourceStreamArrowWriter):
         return GroupWriter, (None, None, self._limits)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
-        """In a task: its rows, checked, for the driver."""
+        """Check the rows of a task and hand them to the driver; runs in the task."""
         found = pa.Table.from_batches([_narrow(batch) for batch in iterator], _schema())
         _check_rows(found, *self._limits)
         stream = pa.BufferOutputStream()
@@ -71,7 +71,7 @@ class GroupWriter(DataSourceStreamArrowWriter):
         return Rows(stream.getvalue().to_pybytes())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """On the driver: send the batch, unless it was sent before; rows in order of partitions."""
+        """Send the batch unless it was sent before, in order of partitions; runs on the driver."""
         assert self._options is not None, "tasks commit nothing"
         outbox = outbox_of(self._options)
         if outbox.sent() >= batchId:
@@ -89,7 +89,7 @@ class GroupWriter(DataSourceStreamArrowWriter):
             send(self._options, outbox, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing was sent."""
+        """Do nothing: nothing was sent."""
 
 
 def outbox_of(options: SinkOptions) -> Outbox:
@@ -117,7 +117,7 @@ def send(options: SinkOptions, outbox: Outbox, batch_id: int) -> None:
 
 
 def _start(options: SinkOptions) -> subprocess.Popen[bytes]:
-    """The secret goes through a pipe: neither arguments nor variables show it."""
+    """Start the sender. The secret goes through a pipe: arguments and variables would show it."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
         [sys.executable, "-m", "semcast.pipeline.streaming.sender"],

@@ -61,7 +61,7 @@ class GroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"spool": spool.id, "row": spool.first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the option says."""
+        """The limit that the option names."""
         assert self._options is not None
         rows_max = self._options.rows_per_batch_max
         return ReadMaxRows(rows_max) if rows_max else ReadAllAvailable()
@@ -123,7 +123,7 @@ class GroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._spool
 
     def _take(self) -> None:
-        """Be a member, unless this query only works off what there is."""
+        """Start the member, unless this query only works off what is in the spool."""
         if self._target is not None:
             return
         if self._taker is None:

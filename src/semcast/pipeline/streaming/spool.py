@@ -1,9 +1,9 @@
 """The spool: messages that a member took in, numbered rows on disk out, nothing lost or doubled.
 
-A live group cannot be asked for the past, so what a member took is written down before Spark is
-told of it. A folder of segments (`segment`) is numbered through by row; Spark's offsets are row
-numbers. What was appended survives the end of this process; what was `sync`ed, and only that is
-told to Spark, survives the machine's. One process has the folder at a time. Knows nothing of Spark,
+A live group cannot be asked for the past, so what a member took is written down before Spark hears
+of it. A folder of segments (`segment`) is numbered through by row; Spark's offsets are row numbers.
+What was appended survives the end of this process; what was `sync`ed survives the machine's, and
+Spark hears only of that. One process has the folder at a time. This file knows nothing of Spark,
 nor of how messages come.
 """
 
@@ -44,7 +44,7 @@ SEGMENT_BYTES: Final = 8 << 20
 _SEGMENTS_MIN: Final = 8
 _IDENTITY: Final = "spool.json"
 _LOCK: Final = "lock"
-# A query that was stopped or killed a moment ago may still be on its way out.
+# A query that was stopped or killed a moment ago may still hold the lock, so we wait this long.
 LOCK_WAIT_S: Final = 5.0
 
 
@@ -77,7 +77,7 @@ class FolderLock:
         return True
 
     def close(self) -> None:
-        """Let others have it."""
+        """Give the folder back."""
         self._file.close()
 
 
@@ -237,7 +237,7 @@ class Spool:
             self._file = self._open_last()
 
     def wait_room(self, timeout_s: float) -> bool:
-        """Until there is room for more; False if there is none in time."""
+        """Wait until there is room for more rows; False if there is none in time."""
         with self._room:
             return self._room.wait_for(self._has_room, timeout_s)
 
@@ -278,7 +278,7 @@ class Spool:
             return found
 
     def forget(self, row: int) -> None:
-        """All rows before this one are dealt with for ever."""
+        """Delete the segments of rows before this one, which Spark has dealt with for ever."""
         with self._room:
             if row >= self._end:
                 self._roll_if_full()
@@ -291,7 +291,7 @@ class Spool:
             self._room.notify_all()
 
     def close(self) -> None:
-        """Let another process have it. Harmless when repeated."""
+        """Give the folder back to other processes. Harmless when repeated."""
         with self._room:
             if not self._file.closed:
                 os.fsync(self._file.fileno())

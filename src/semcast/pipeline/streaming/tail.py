@@ -46,7 +46,9 @@ class JournalTail:
         try:
             journal = read_journal(self._folder, run)
         except InputError as error:
-            self.note = str(error)  # a file was finished and replaced under our hands
+            self.note = str(
+                error
+            )  # a log was finished while we looked, and its final file replaced it
             return []
         self.events, self.note = len(journal.events), ""
         found = {_identity(one): one for one in check_safety(journal).violations}

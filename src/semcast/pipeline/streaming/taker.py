@@ -38,7 +38,7 @@ class Taker:
         )
 
     def start(self) -> None:
-        """Join, and begin to take; whoever asks next is told if that fails."""
+        """Join and begin to take; if that fails, `raise_failure` raises the error later."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -48,7 +48,7 @@ class Taker:
             self._thread.join(_JOIN_S)
 
     def raise_failure(self) -> None:
-        """Raises what ended the thread."""
+        """Raise what ended the thread, if anything did."""
         if self.failure is not None:
             raise self.failure
 

@@ -1,9 +1,9 @@
-"""What one batch of a stream tells of its group: rows of a source in, one row a sender or key out.
+"""What one batch of a stream shows of its group: rows of a source in, one row a sender or key out.
 
-Judged is what one member's deliveries show (SRM §3.2): with order "fifo", that the numbers of each
+It judges what one member's deliveries show (SRM §3.2): with order "fifo", that the numbers of each
 sender rise, and that each number that is not there is named as skipped; with "key", that they rise
-within each key and that none comes twice. What lies across batches is `book`'s to see, which knows
-the last number of each.
+within each key and that none comes twice. `book`, which knows the last number of each, judges what
+lies across batches.
 """
 
 from typing import Final

@@ -93,19 +93,19 @@ class Frames:
         self._kept: Final[list[DataFrame]] = []
 
     def close(self) -> None:
-        """Forget what was kept."""
+        """Let Spark forget what was kept."""
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
         self._shared.clear()
 
     def keep(self, frame: DataFrame) -> DataFrame:
-        """Compute it once only."""
+        """Have Spark keep a frame once it is computed."""
         self._kept.append(frame.persist())
         return frame
 
     def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """What several ask for."""
+        """A frame that several stages ask for: it is made and kept once."""
         if name not in self._shared:
             self._shared[name] = self.keep(make())
         return self._shared[name]

@@ -60,7 +60,7 @@ def counts_of(events: DataFrame) -> DataFrame:
 
 
 def survey(events: DataFrame, headers: dict[str, Header]) -> Survey:
-    """Check what no judge could make sense of, and number nodes and senders."""
+    """Number nodes and senders, and refuse events that no kernel could make sense of."""
     counts = counts_of(events).persist()
     try:
         senders = senders_in(counts).collect()
