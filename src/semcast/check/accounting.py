@@ -51,7 +51,7 @@ _TEXTS: Final = (
     "was skipped there",
 )
 _STATES: Final = 7
-# It was multicast or received there; it was purged from retransmission.
+# Two more bits: it was multicast or received there; it was purged from retransmission.
 _ENTERED: Final = 8
 _RETAINED_PURGED: Final = 16
 

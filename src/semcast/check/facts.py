@@ -22,7 +22,7 @@ NEVER: Final = 1 << 62
 class Seen:
     """What was seen in one run. Nodes go by their names, and events by their places."""
 
-    # By kind of event: how often.
+    # By kind of event: how often it was seen.
     counts: dict[str, int] = field(default_factory=dict)
     # By node: its first event, its first crash, its first crash or leave, its last multicast.
     first_at: dict[str, int] = field(default_factory=dict)

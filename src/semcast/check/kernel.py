@@ -70,7 +70,7 @@ class Finding(NamedTuple):
     place: Order | None = None
 
     def violation(self, facts: Facts) -> Violation:
-        """As people read it."""
+        """The finding in the form that people read."""
         about = tuple(MessageId(*one) for one in self.messages or ())
         node = facts.runs[self.run_no].nodes[self.n]
         return Violation(self.property or "", self.text, node, about, self.time_ns)
@@ -136,7 +136,7 @@ class Kernel:
         self.found: list[Finding] = []
 
     def feed(self, rows: Rows) -> None:
-        """Some more rows of the group. By sender, multicasts are not among them but in `sent`."""
+        """Judge some more rows of the group. By sender, multicasts are in `sent` instead."""
         if len(rows) < MANY_ROWS or not self.feed_many(rows):
             self.feed_each(rows.each)
 
@@ -154,7 +154,7 @@ class Kernel:
     def report(
         self, name: str, n: int, about: list[tuple[str, int]], time_ns: int, text: str, **more: Any
     ) -> None:
-        """Something is broken at a node; `text` goes on after the node's name."""
+        """Report that something is broken at a node; `text` goes on after the node's name."""
         node = self.run.nodes[n]
         self.found.append(
             Finding(self.group.run_no, name, n, about, time_ns, f"{node} {text}", **more)
@@ -181,7 +181,7 @@ class GroupJudge:
         self._kernels: Final = [kernel for kernel in made if kernel is not None]
 
     def feed(self, rows: Rows) -> None:
-        """Some more rows."""
+        """Feed some more rows to every kernel."""
         if not self._kernels or not len(rows):
             return
         if self._group.sorting == BY_SENDER:

@@ -53,7 +53,7 @@ class Sent:
         self._last_seq = -1
 
     def feed(self, rows: Rows) -> None:
-        """Some more multicasts."""
+        """Add some more multicasts."""
         if self.sequences is None and len(rows) > 64 and self._add_many(rows):
             return
         for row in rows.each:
@@ -61,7 +61,7 @@ class Sent:
         self.index.trim()
 
     def _add(self, row: Row) -> None:
-        """One multicast; only the first of a number counts."""
+        """Add one multicast; only the first of a number counts."""
         _, n, _, seq, _, _, at, _, _, obsoletes, key, rank, chain_at, _ = row
         if self.index[seq] >= 0:
             self.repeated.append(row)
@@ -196,7 +196,7 @@ class KeySequences:
         return [] if sequence == _NO_SEQUENCE else [(sequence, self._place[message])]
 
     def add(self, obsoletes: list[int] | None, key: str | None, rank: int | None) -> None:
-        """The next message."""
+        """Add the next message."""
         key, ranked = key or "", rank is not None
         if not key and (ranked or obsoletes):
             self._of.append(_NO_SEQUENCE)

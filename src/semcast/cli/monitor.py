@@ -132,7 +132,7 @@ def _how_long(seconds: float) -> str:
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM are how it ends: between two calls into Spark, never within one.
+    """Let Ctrl-C and SIGTERM end the command between two calls into Spark, never within one.
 
     A second Ctrl-C ends it at once.
     """
@@ -158,7 +158,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 @dataclass
 class _Watch:
-    """A query that runs, and who is told what it finds."""
+    """A query that runs, and the function that shows what it finds."""
 
     group: str
     query: "StreamingQuery"
@@ -190,7 +190,7 @@ class _Watch:
 
 
 def _raise_failure(query: "StreamingQuery") -> None:
-    """In one line: what our own code said in Spark's processes, or else Spark's first."""
+    """Raise, in one line, what our own code said in Spark's processes; else Spark's first line."""
     error = query.exception()
     if error is not None:
         from semcast.pipeline.streaming.refusal import reason

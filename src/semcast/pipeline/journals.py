@@ -7,8 +7,8 @@
 Only footers are read here, by pyarrow on the driver: headers are in them. The same rules hold as in
 `journal.read_journal`, and the same faults are refused with the same words. The logs of live
 members become one journal by Spark stages (`settle`); a log that its member never finished is an
-Arrow stream, which Spark cannot split, and is made into Parquet first (`streams`). Knows nothing of
-what the events mean.
+Arrow stream, which Spark cannot split, and is made into Parquet first (`unfinished_logs`). Knows
+nothing of what the events mean.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _FOOTERS_AT_ONCE: Final = 8
 
 @dataclass(frozen=True)
 class Journals:
-    """The journals of several runs. Nothing is read before somebody asks."""
+    """The journals of several runs. Spark reads events only when somebody asks for them."""
 
     # Of schema `EVENTS`. Of live runs it is computed anew each time: persist it if asked often.
     events: DataFrame
@@ -117,7 +117,7 @@ def _parts_of(path: Path, run: str) -> list[tuple[str, Path]]:
 
 
 def _checked(parts: list[tuple[str, Path]]) -> list[_Part]:
-    """All parts with their headers, of files that are what they should be."""
+    """All parts with their headers; raises InputError for a file that is no journal."""
     require_pyarrow()
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         headers = pool.map(lambda part: _read_header(*part), parts)
@@ -148,7 +148,7 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
 
 
 def _check_statistics(path: Path, header: Header, metadata: object) -> None:
-    """What every event must have, by what the footer says of each column."""
+    """Refuse events that lack what every event has, by what the footer says of each column."""
     for number in range(metadata.num_row_groups):  # type: ignore[attr-defined]  # pyarrow's
         group = metadata.row_group(number)  # type: ignore[attr-defined]
         for at in range(group.num_columns):
@@ -206,7 +206,7 @@ def _read(spark: SparkSession, path: Path, parts: list[_Part]) -> DataFrame:
 
 
 def _named(frame: DataFrame, runs: list[str]) -> DataFrame:
-    """Runs by their own names: Spark undoes the quoting of a folder's name byte by byte."""
+    """Give runs their own names: Spark undoes the quoting of a folder's name byte by byte."""
     as_read = {unquote(quote(run, safe=""), encoding="latin-1"): run for run in runs}
     other = [(read, run) for read, run in as_read.items() if read != run]
     if not other:

@@ -115,7 +115,7 @@ def _column(frame: DataFrame, name: str, kind: str) -> Column:
 
 
 def _left(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
-    """Those (run, node) whose log has an end that is not judged; maybe several times."""
+    """The (run, node) whose end is not judged, because they left; a pair may come several times."""
     enders = ends.where("whole")
     sent = logs.where("event = 'multicast'").select("run", F.col("node").alias("sender"), "time_ns")
     heard = logs.where("event = 'receive' and sender is not null")

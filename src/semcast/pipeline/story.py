@@ -97,7 +97,7 @@ def story_of(
 
 
 def write_trace(spark: SparkSession, journal: Path, trace: Path) -> int:
-    """Write down what was multicast, for a simulation to send again; says how much it was."""
+    """Write down what was multicast, for a simulation to send again; returns how many messages."""
     events = read_journals(spark, journal).events
     sent = events.where("event = 'multicast'").select("time_ns", "lsn", "sender", "key", "size")
     rows = run_job(spark, "traffic", lambda: sent.orderBy("time_ns", "lsn").collect())

@@ -19,7 +19,7 @@ from semcast.journal.schema import NEVER_NULL
 from semcast.pipeline.spark.progress import run_job
 
 FOLDER: Final = ".ingested"
-# What became of a stream: where it is now, and what is wrong with it.
+# What became of a log: where it is now, and what is wrong with it.
 _CONVERTED: Final = "source string, target string, rows long, fault string"
 _ROWS_PER_GROUP: Final = 1 << 17
 _TASKS_MAX: Final = 32
@@ -53,7 +53,7 @@ def convert(tasks: DataFrame) -> DataFrame:
 
 
 def _target(base: Path, stream: Path) -> Path:
-    # With its size in the name: a stream only ever grows.
+    # The size is part of the name, so that a log that has grown is converted again.
     try:
         size = stream.stat().st_size
     except OSError as error:
@@ -87,8 +87,8 @@ def _convert_all(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _convert(arrow: Any, source: Path, target: Path) -> tuple[int, str]:
-    """How many rows were written, or what is wrong with them."""
-    # A name of its own: two commands may read the same journal at the same time.
+    """Convert one log; returns how many rows were written, or what is wrong with them."""
+    # The name is unique, because two commands may read the same journal at the same time.
     unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.unfinished")
     rows = 0
     try:

@@ -49,9 +49,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was found in journals. `tables` has the rows of each table, as docs/pipeline/analyse.md
-    explains them.
-    """
+    """What was found in journals; docs/pipeline/analyse.md explains the columns of `tables`."""
 
     headers: dict[str, Header]
     runs: list[RunSummary]

@@ -85,10 +85,10 @@ def lives(counted: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _with_members(seen: DataFrame, members: DataFrame) -> DataFrame:
-    """What was seen of nodes, and members of which nothing was, with what the header says of them.
+    """What was seen of nodes, and the members of which nothing was seen, with facts of the header.
 
-    A node that the header does not name came later. Without a file of its own, it is known from
-    others alone if the run is a live one.
+    A node that the header does not name came later. If it has no file of its own and the run is a
+    live one, it is known only from what others wrote.
     """
     rows = seen.unionByName(members, allowMissingColumns=True)
     run, node = Window.partitionBy("run"), Window.partitionBy("run", "node")

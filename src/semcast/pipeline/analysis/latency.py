@@ -1,7 +1,8 @@
 """Latency: from multicast until a member's application took the message, of those that it took.
 
-Sent on the sender's clock and taken on the member's: `one_clock` says whether these are one, as in
-a simulated run. If not, a latency is off by as much as the clocks differ, and may be below zero.
+The sender's clock says when a message was sent and the member's when it was taken. `one_clock` says
+whether these are one clock, as in a simulated run. If not, a latency is off by as much as the
+clocks differ, and may be below zero.
 """
 
 from typing import Final

@@ -15,12 +15,12 @@ BUFFERS: Final = ("delivery", "retransmit")
 
 
 def member_number() -> Column:
-    """Of a frame with run and node."""
+    """The number of a member, for a frame with run and node."""
     return F.xxhash64("run", "node")
 
 
 def buffer_number(buffer: str, member: Column) -> Column:
-    """Of a member's buffer."""
+    """The number of a member's buffer."""
     return F.xxhash64(member, F.lit(buffer))
 
 

@@ -1,4 +1,4 @@
-"""Does it hold? Samples, a receiver and a first guess of N in; the smallest N that holds, out.
+"""Whether a guess holds: samples, a receiver and a first N in; the smallest N that holds, out.
 
 Every question is a sweep of the two-buffer model (SRM §5.2) that replays the samples: one sender,
 or as many as the trace has, the trace's own gaps, and a receiver that is busy for a fixed time with
@@ -109,8 +109,8 @@ def _first_to_hold(
 ) -> int:
     """Where in the ladder the smallest buffer is that holds on one sample; the end if none does.
 
-    A larger buffer never blocks more, so that as many sizes as there are cores, evenly apart, cut
-    what is left to a part each time.
+    A larger buffer never blocks more. So each step tries as many sizes as there are cores, evenly
+    apart, and goes on between the last that failed and the first that held.
     """
     cores = max(2, cores_of(bench.spark))
     low, high = -1, len(sizes)
@@ -134,7 +134,7 @@ def ladder(buffer_messages: int, messages: int) -> list[int]:
 
 
 class Bench:
-    """Where buffers are tried; what was tried once is not run again."""
+    """Tries buffers; what was tried once is not run again."""
 
     def __init__(
         self, spark: SparkSession, receiver_rate_msg_s: float, k: int, senders: int = 1
@@ -146,7 +146,7 @@ class Bench:
         self._known: dict[tuple[int, int], Row] = {}
 
     def run(self, pairs: Sequence[tuple[Sample, int]]) -> None:
-        """Simulate samples with sizes, as one sweep."""
+        """Simulate each sample with its buffer size, all in one sweep."""
         new = [(sample, size) for sample, size in pairs if (sample.number, size) not in self._known]
         cells = cells_of([self._point(sample, size) for sample, size in new], [1])
         rows: dict[str, Row] = {}
@@ -162,7 +162,7 @@ class Bench:
             self._known[sample.number, size] = row
 
     def trial(self, samples: Sequence[Sample], size: int) -> Trial:
-        """What came of one size on these samples."""
+        """Try one size on these samples."""
         self.run([(sample, size) for sample in samples])
         rows = {sample.number: self._known[sample.number, size] for sample in samples}
         whole = rows.pop(0, None)
@@ -188,7 +188,7 @@ class Bench:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The mean, and how far from it the truth may be."""
+    """The mean of these values, and half of its 95% confidence interval."""
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean, None)

@@ -38,7 +38,9 @@ class Forecast:
 
 
 def forecast(pmf: Mapping[int, float], demand: Demand) -> Forecast:
-    """The smallest N and k, in this order: a longer bitmap costs bytes, a buffer costs delay."""
+    """The smallest N and, for it, the smallest k: a longer bitmap costs bytes, a buffer costs
+    delay.
+    """
     distances = model.from_table(within_reach(pmf))
     plan = model.smallest_buffer(distances, demand.sender_rate_msg_s, demand.receiver_rate_msg_s)
     k = None if plan.k_min is None else whole_words(plan.k_min)
@@ -71,7 +73,7 @@ def forecast_per_sender(
 
 
 def within_reach(pmf: Mapping[int, float], k: int = K_MAX) -> dict[int, float]:
-    """What a bitmap of k bits knows: to it, a longer distance replaces nothing."""
+    """The distances that a bitmap of k bits can name; longer ones count as no replacement."""
     near = {x: share for x, share in pmf.items() if 1 <= x <= k}
     return {**near, 0: max(0.0, 1.0 - sum(near.values()))}
 
@@ -82,7 +84,7 @@ def whole_words(k: int) -> int:
 
 
 def smallest_k(pmf: Mapping[int, float], ratio: float) -> int:
-    """The shortest bitmap that knows of so many pairs; the longest, if none does."""
+    """The shortest bitmap that can name so many of the pairs; the longest, if none can."""
     for k in range(K_STEP, K_MAX, K_STEP):
         if 1 - within_reach(pmf, k)[0] >= ratio - model.SLACK:
             return k
@@ -96,7 +98,7 @@ class Expected:
     purge_ratio: float
     # What a sender may send past this receiver.
     sender_rate_max_msg_s: float | None  # None: anything, for every message makes room for itself
-    # A message that waits for a full buffer to be read.
+    # How long a message waits until a full buffer has been read.
     latency_full_ms: float
 
 
@@ -113,8 +115,9 @@ def expected_per_sender(
     buffer_messages: int,
     k: int,
 ) -> Expected:
-    """The same if each sender is a member of its own: at most what the buffer holds together, and
-    at most what bitmaps can say.
+    """The same if each sender is a member of its own.
+
+    The receiver purges at most what its buffer holds together, and at most what bitmaps can name.
     """
     held = model.purge_ratio(model.from_table(whole), buffer_messages)
     known = 1 - within_reach(own, k)[0]

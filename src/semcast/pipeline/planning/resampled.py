@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 from semcast.errors import InputError
 from semcast.pipeline.spark.progress import run_job
 
-# Of a drawn sample, about; and the longest trace that is replayed whole.
+# About how long a drawn sample is, and the longest trace that is replayed whole.
 DRAWN_MESSAGES: Final = 100_000
 WHOLE_MESSAGES_MAX: Final = 500_000
 BLOCKS_DRAWN: Final = 16
-# One block may be much busier than the others, and be drawn often: there is an end to it.
+# A block that is much busier than the others may be drawn often; more rows are refused.
 ROWS_MAX: Final = 20_000_000
 
 DRAWS: Final = "sample int, place int, block bigint"

@@ -65,7 +65,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a plan must keep to, and how closely it is looked at."""
+    """What a plan must keep to, and on how many samples it is tried."""
 
     receiver: Receiver
     seeds: int = 10
@@ -89,9 +89,9 @@ class Plan:
     profile: TrafficProfile
     forecast: Forecast
     confirmed: Confirmed | None
-    # If every sender of the trace is a member of its own: the bitmap then counts its messages only.
+    # The k that would do if every sender of the trace were a member of its own.
     k_per_sender: int | None
-    # Planned so: distances in the whole traffic, of messages and what their own senders replaced.
+    # If each sender is planned for as a member: the distances in the messages of all of them.
     whole_pmf: Mapping[int, float] | None = None
 
     @property
@@ -174,7 +174,7 @@ def _confirmed(
     wish: Wish,
     folder: Path,
 ) -> Confirmed:
-    """With the closed form's k, which tells just enough pairs; else with the longest."""
+    """Try the closed form's k, which names just enough pairs; if that fails, the longest bitmap."""
     assert profile.first_s is not None
     assert profile.last_s is not None
     assert hoped.buffer_messages is not None
@@ -194,7 +194,7 @@ def _confirmed(
 
 
 def _k_per_sender(spark: SparkSession, rows: DataFrame, profile: TrafficProfile, k: int) -> int:
-    """The bitmap that tells as many pairs in senders' own sequences as k bits do in the whole."""
+    """The k with which senders' own bitmaps name as many pairs as one of k bits does over all."""
     known = 1 - within_reach(profile.pmf, k)[0]
     own = profile_rows(spark, rows, profile.name, Question(per_sender=True))
     return smallest_k(own.pmf, known)

@@ -47,7 +47,7 @@ Found: TypeAlias = Files | Ingested | Run
 def find_traffic(
     given: str | Path, options: TraceOptions | None = None, choice: str | None = None
 ) -> Found:
-    """`choice` names one of several traces of a lake, or runs of a journal."""
+    """Find out what a user means; `choice` names one of several traces of a lake, or runs."""
     path = Path(given)
     if path.name.startswith("trace=") and is_lake(path.parent.parent):
         return _ingested(Lake(path.parent.parent), choice or unquote(path.name[len("trace=") :]))

@@ -54,9 +54,9 @@ ARROW_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a stream."""
+    """What is asked about some traffic."""
 
-    # Distances in each sender's own sequence, as if it were a member; else in the whole stream.
+    # Whether distances count the messages of the same sender only; else they count all messages.
     per_sender: bool = False
     window_s: float = 1.0
 
@@ -181,7 +181,7 @@ def _histogram(what: str, values: Longs) -> dict[str, Any]:
 
 
 def _longs(table: Table, name: str) -> Longs | None:
-    """A column without its nulls; None if there is nothing else."""
+    """A column without its nulls; None if it has only nulls."""
     values = table.column(name).drop_null()
     if not len(values):
         return None

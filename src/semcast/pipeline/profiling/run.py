@@ -64,7 +64,7 @@ def _totals(
     per_sender: bool,
     span: tuple[int, int] | None,
 ) -> list[Row]:
-    """The second job. Its own result is used thrice, and it may shuffle as many rows as keys."""
+    """Run the second job. It may shuffle as many rows as keys, so its first result is kept."""
     across = totals.distances_across(found, _places(spark, blocks), per_sender)
     added = totals.totals(found, across).persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -1,4 +1,4 @@
-"""Counts of a stream in, its figures out. Plain Python: what is counted fits the driver.
+"""Counts of traffic in, its figures out. Plain Python: what is counted fits the driver.
 
 D is the distance between a message and the latest one that it replaces, and f(0) the share of
 messages that replace none (SRM §5.1, OBS §4.5).
@@ -42,7 +42,7 @@ class Histogram:
         return low + rest * (self._at(min(below + 1, self.total - 1)) - low) if rest else low
 
     def _at(self, place: int) -> int:
-        """The number at this place of all of them in order, from 0."""
+        """The number at this place, counted from 0, if all of them stood in order."""
         values, seen = self._seen
         return values[bisect_right(seen, place)]
 

@@ -106,7 +106,7 @@ def as_json(profile: TrafficProfile) -> dict[str, object]:
 
 
 def _figures(histogram: Histogram) -> dict[str, object]:
-    """All null where nothing was seen: 0 would be a number that was."""
+    """The figures of a histogram; null where nothing was seen, since 0 would be a figure."""
     if not histogram.total:
         return dict.fromkeys(("mean", "p50", "p90", "p99", "max"))
     quantiles = {f"p{share:g}": round(histogram.quantile(share / 100)) for share in (50, 90, 99)}

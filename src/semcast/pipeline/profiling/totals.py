@@ -1,4 +1,4 @@
-"""The counts of blocks in, those of the whole stream out. No stage here sees a row of the trace.
+"""The counts of blocks in, those of all traffic out. No stage here sees a row of the trace.
 
 Distances that cross blocks: from the last position of a key in one block to its first in the next
 one that has it. Positions count from the beginning of the block, so `places` says where blocks
@@ -20,7 +20,7 @@ TOTALS_SCHEMA: Final = (
 COUNTS_SCHEMA: Final = "what string, label string, x bigint, n bigint, peak bigint"
 
 # Numbers are counted one by one up to here, and then in classes of a 1,024th of their size: then
-# no histogram has more than about a hundred thousand rows, however long the stream.
+# no histogram has more than about a hundred thousand rows, however long the trace.
 EXACT_MAX: Final = 1 << 16
 _CLASS_BITS: Final = 11
 
@@ -65,10 +65,11 @@ def totals(partials: DataFrame, across: DataFrame) -> DataFrame:
 
 
 def counts(added: DataFrame, span: tuple[int, int]) -> DataFrame:
-    """Totals in; all that the driver needs to know (COUNTS_SCHEMA) out, and no more than it can.
+    """Totals in; what the driver needs to know (COUNTS_SCHEMA) out, which always fits it.
 
-    Numbers of messages by key add up to all of them, so few of them can differ: as many rows as
-    there are keys become a handful. `span` is the first and the last window of time.
+    The numbers of messages of all keys add up to the messages of the trace, so only few of these
+    numbers can differ: as many rows as there are keys become a handful. `span` is the first and the
+    last window of time.
     """
     what, x, n = F.col("what"), F.col("x"), F.col("n")
     one = F.lit(1).cast("bigint")
@@ -147,7 +148,7 @@ def _sender_offsets(partials: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def _class_of(x: Column) -> Column:
-    """Windows of time keep their number: they are not counted by size."""
+    """The class that a number is counted in. Windows of time keep their number."""
     width = F.expr(f"shiftleft(1L, length(bin(x)) - {_CLASS_BITS})")
     exact = (x <= EXACT_MAX) | (F.col("what") == kernel.WINDOW)
     return F.when(exact | x.isNull(), x).otherwise(x - x % width)

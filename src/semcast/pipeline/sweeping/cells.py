@@ -93,7 +93,7 @@ def keeps_journal(scenario: Scenario) -> bool:
 
 
 def _without_nulls(value: object) -> object:
-    """TOML has no null: what is not set is not there."""
+    """The same without null values, because TOML has none: what is not set is not there."""
     if isinstance(value, dict):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     if isinstance(value, tuple):

@@ -8,7 +8,7 @@ _Z: Final = 1.959963984540054
 
 
 def t_95(freedom: int) -> float:
-    """The half-width of the interval in standard errors (Cornish and Fisher, for many)."""
+    """The half-width of the interval in standard errors; of many values by Cornish and Fisher."""
     assert freedom >= 1
     if freedom <= len(_FEW):
         return _FEW[freedom - 1]

@@ -143,7 +143,7 @@ def _values(name: str, text: str) -> list[str]:
 
 
 def _range(name: str, text: str, bounds: Sequence[str | None]) -> list[str]:
-    """Both ends belong to it. Decimals, so that 0..1..0.1 has 0.3 in it and not nearly so."""
+    """The values of a range, both ends included. Decimals make 0.3 of 0..1..0.1 exact."""
     low, high, step = (Decimal(bound or "1") for bound in bounds)
     if step <= 0 or high < low:
         raise InputError(

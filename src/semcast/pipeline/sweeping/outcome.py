@@ -37,7 +37,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for."""
+    """A sweep as it is asked for."""
 
     scenario: Path
     axes: list[Axis]
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came of it. `ran` cells were run now; the others were there already."""
+    """A sweep as it came out. `ran` cells were run now; the others were there already."""
 
     asked: Asked
     ran: int

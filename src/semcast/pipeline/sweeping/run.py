@@ -32,7 +32,7 @@ from semcast.pipeline.sweeping.stages import RESULTS, settled, simulated
 TASK_S: Final = 1.0
 CELLS_PER_TASK_MAX: Final = 1000
 CHUNK_S: Final = 8.0
-# In the first chunks, before it is known how long a cell takes.
+# This holds for the first chunks, before it is known how long a cell takes.
 TASKS_PER_CORE_FIRST: Final = 2
 CHUNKS_AT_ONCE: Final = 2
 CORES_UNKNOWN: Final = 8
@@ -139,7 +139,7 @@ class _Chunks:
         self._lock: Final = threading.Lock()
         self._taken = 0
         self._done = 0
-        # How long a cell takes, as the last chunk went.
+        # How long a cell took in the last chunk.
         self._cell_s: float | None = None
         self._error: BaseException | None = None
 
@@ -208,8 +208,9 @@ def task_sizes(cell_s: float | None, left: int, cores: int) -> tuple[int, int]:
 def cells_left(cells: Sequence[Cell], folder: Folder, journals: bool) -> list[Cell]:
     """The cells to run: those without a result or, if journals are wanted, without a journal.
 
-    One that failed, for want of a file or of memory, counts as without. A violation is a result:
-    the same cell would break the same promise again. No Spark: a job takes longer than this.
+    A cell that failed, for want of a file or of memory, counts as one without. A violation is a
+    result: the same cell would break the same promise again. Spark is not asked, because a job
+    takes longer than reading the files here.
     """
     done = _done(folder)
     if journals:

@@ -157,7 +157,7 @@ def _worst(nodes: tuple[NodeOutcome, ...], name: str) -> float | None:
 
 
 def _require_trace(scenario: Scenario) -> None:
-    """On a cluster the machine that runs a cell is another than the one that planned it."""
+    """Refuse a trace that is not here: on a cluster, another machine may have planned this cell."""
     traffic = scenario.traffic
     if isinstance(traffic, Replay) and not Path(traffic.file).is_file():
         raise InputError(

@@ -100,6 +100,6 @@ def _sum(values: Column) -> Column:
 
 
 def _t_95(freedom: Column) -> Column:
-    """Of thousands of seeds the quantile is that of a thousand, to three digits."""
+    """Student's quantile; beyond a thousand seeds that of a thousand, equal to three digits."""
     table = F.array(*(F.lit(t_95(at)) for at in range(1, _SEEDS_IN_TABLE)))
     return F.get(table, F.least(freedom, F.lit(_SEEDS_IN_TABLE - 1)).cast("int") - 1)

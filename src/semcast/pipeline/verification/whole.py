@@ -1,8 +1,8 @@
-"""Runs that fit into one task's memory: judged there whole, one after the other, by `check`.
+"""Runs that fit into one task's memory are judged there whole, one after the other, by `check`.
 
 The names of runs go to tasks, which read the journals themselves; verdicts come back. No event goes
-through Spark, and nothing is sorted: for small journals that is most of what verifying them costs.
-A few small runs are judged where they are asked about: a task would take longer to start.
+through Spark, and nothing is sorted: for small journals that would be most of the cost. A few small
+runs are judged by this process, because a task would take longer to start.
 """
 
 import pickle
@@ -35,7 +35,7 @@ def judge_whole(
 ) -> list[RunVerdict]:
     """The verdicts on these runs, given with their numbers of events.
 
-    If they have at most `here_events_max` together, this process judges them: sooner than a task.
+    If they have at most `here_events_max` together, this process judges them.
     """
     names = [one.name for one in properties]
     judge = partial(
