@@ -53,10 +53,10 @@ def analyse(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What happened in these runs? From the journals alone, of any size, by Spark.
+    """What happened in these runs? Spark works it out from the journals alone, of any size.
 
-    First a line for each run and one for each member. --show adds tables, --all shows all of them,
-    and --json prints all of them unless --show names some.
+    It prints a line for each run and one for each member. --show adds tables, --all shows all of
+    them, and --json prints all of them unless --show names some.
 
     \b
     Example:

@@ -35,8 +35,8 @@ def check(
 ) -> int:
     """Judge every property that was promised, in this process: without Java, without Spark.
 
-    Says the same as `semcast verify`, in seconds, of journals that fit into memory; of larger ones
-    it says so before it begins. The exit code is 1 if a promise is broken.
+    It gives the same verdicts as `semcast verify`, in seconds, if the journals fit into memory. If
+    they are too large it says so before it begins. The exit code is 1 if a promise is broken.
 
     \b
     Example:

@@ -80,8 +80,8 @@ def sim_exhaust(
 ) -> int:
     """Go through every run of a small group with one sender, one crash at most, and judge each.
 
-    All interleavings, for every way in which the messages can replace each other; first without a
-    timer that fires, then with one at any time, and so on up to --ticks, as far as the time allows.
+    It tries all interleavings, for every way in which the messages can replace each other: first
+    without a timer that fires, then with one at any time, up to --ticks, as far as time allows.
     The exit code is 1 if a run breaks a promise; the run is then printed.
 
     \b

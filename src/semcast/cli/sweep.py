@@ -75,8 +75,8 @@ def sweep(
 ) -> int:
     """Run a scenario at every point of a grid, with several seeds, on Spark.
 
-    Interrupted, it goes on where it was: the same command runs only what is missing. The first
-    seed is the scenario's own. The exit code is 1 if a cell failed or broke a promise; each such
+    If it is interrupted, the same command runs only what is missing. The first seed is the
+    scenario's own. The exit code is 1 if a cell failed or broke a promise; each such
     cell is shown with the command that runs it again.
 
     \b

@@ -35,9 +35,9 @@ def verify(
     """Judge every property that was promised, over journals too large for one process.
 
     The exit code is 1 if a promise is broken. What must hold in the end is judged of members that
-    ended by themselves, as their logs say, and of simulations that came to rest. What was cut short
-    is not a finding: it is said, and the exit code is 0. Small journals are judged sooner by
-    `semcast check`, which needs no Spark and says the same.
+    ended by themselves, as their logs say, and of simulations that came to rest. A run that was cut
+    short is named, but is no violation. Small journals are judged sooner by `semcast check`, which
+    needs no Spark and gives the same verdicts.
 
     \b
     Example:
