@@ -13,9 +13,10 @@ from rich.console import Console
 from tests.check.log import Log
 from tests.cli.tables import WIDTH, watched
 
-from semcast.cli import _tables, analyse, main, members, monitor, top
+from semcast.cli import _tables, analyse, doctor, main, members, monitor, top
 from semcast.cli._output import print_table
 from semcast.journal import write_journal
+from semcast.live.insight.diagnosis import Check
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "examples/scenarios"
@@ -27,6 +28,8 @@ COMMANDS = [
     "model propagation --members 5 --latency-ms 10 --processing-ms 1 --depth 2",
     f"sim run {SCENARIOS}/fig5-purging.toml {SHORT}",
     f"sim run {SCENARIOS}/fig5-protocol.toml {SHORT}",
+    f"sim run {SCENARIOS}/stability.toml --branching 3 --height 2",
+    f"sim run {SCENARIOS}/stability.toml --branching 3 --height 2 --protocol all",
     "sim exhaust --ticks 0 --seconds 5 --states-max 200",
 ]
 words = st.text("abcdefg0123456789,.%/", min_size=1, max_size=30)
@@ -104,6 +107,15 @@ def test_analyse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with watched() as seen:
         analyse._print_rows(name, "what it is about", rows, {("quotes-1", "p0.1"): "feed"})
     seen.assert_readable(capsys.readouterr().out, whole=name not in ("rounds", "semantic"))
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    advice = "sysctl -w net.core.rmem_max=8388608, and again after each start of the machine"
+    doctor._print([Check("receive buffer", "warn", "212,992 bytes is little", advice)])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= WIDTH
+    assert set(out.split()).issuperset(advice.split())
 
 
 def test_what_is_asked_of_groups(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,14 +75,14 @@ def _parts(columns: list[_Column], width: int) -> list[list[_Column]]:
 
 
 def _widths(columns: list[_Column], width: int) -> list[int]:
-    """What is left beyond the longest words goes to the columns from the left."""
-    widths = []
-    left = width - _NARROW_GAP * (len(columns) - 1) - sum(one.least for one in columns)
-    for column in columns:
-        more = min(column.natural - column.least, max(left, 0))
-        widths.append(column.least + more)
-        left -= more
-    return widths
+    """What is left beyond the longest words goes to the names, then to all others in proportion."""
+    wanted = [one.natural - one.least for one in columns]
+    left = max(0, width - _NARROW_GAP * (len(columns) - 1) - sum(one.least for one in columns))
+    first = min(wanted[0], left)
+    rest = max(1, sum(wanted[1:]))
+    share = min(left - first, rest)
+    more = [first, *(want * share // rest for want in wanted[1:])]
+    return [one.least + extra for one, extra in zip(columns, more, strict=True)]
 
 
 def _table(title: str, columns: list[_Column], widths: list[int], narrow: bool) -> "Table":
