@@ -76,8 +76,8 @@ class Wish:
     def __post_init__(self) -> None:
         if not 0 < self.blocked_share_max < 1:
             raise InputError(
-                f"the sender may be blocked {self.blocked_share_max:g} of the time; "
-                "that must be between 0 and 1"
+                f"--blocked-max (in Python: blocked_share_max) is {self.blocked_share_max:g}; "
+                "it must be between 0 and 1"
             )
 
 
