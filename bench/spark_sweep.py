@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from semcast.pipeline.spark.session import open_session
-from semcast.pipeline.sweep.cells import Cell, cells_of
-from semcast.pipeline.sweep.grid import points_of
-from semcast.pipeline.sweep.run import Folder, results_of, run_sweep
-from semcast.pipeline.sweep.simulate import simulate
+from semcast.pipeline.sweeping.cells import Cell, cells_of
+from semcast.pipeline.sweeping.grid import points_of
+from semcast.pipeline.sweeping.run import Folder, results_of, run_sweep
+from semcast.pipeline.sweeping.simulate import simulate
 
 SCENARIO = Path(__file__).resolve().parent.parent / "examples/scenarios/fig5-purging.toml"
 OVERHEAD_MAX = 0.15

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import semcast.blocking
 from semcast.pipeline.spark.session import open_session
-from semcast.pipeline.stream import register
+from semcast.pipeline.streaming import register
 
 NAMES = ["feed", "reader", "spark"]
 TRADES = 100

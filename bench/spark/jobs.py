@@ -16,18 +16,18 @@ from bench.spark.data import TRACE, Data
 from bench.spark.meter import Meter
 from semcast.check import PROPERTIES, chosen
 from semcast.check.verdict import SHOWN_MAX
-from semcast.pipeline.analyse.questions import QUESTIONS, Analysis
+from semcast.pipeline.analysis.questions import QUESTIONS, Analysis
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
 from semcast.pipeline.ingest.lake import is_lake
 from semcast.pipeline.ingest.traces import ingest_traces
 from semcast.pipeline.journals import Journals, read_journals
-from semcast.pipeline.profile.find import Found, find_stream
-from semcast.pipeline.profile.run import profile_found
-from semcast.pipeline.profile.summary import TrafficProfile
+from semcast.pipeline.profiling.find import Found, find_traffic
+from semcast.pipeline.profiling.run import profile_found
+from semcast.pipeline.profiling.summary import TrafficProfile
 from semcast.pipeline.spark.progress import run_job
-from semcast.pipeline.verify.frames import Frames
-from semcast.pipeline.verify.report import first_of_each, open_frames, verdicts_of
-from semcast.pipeline.verify.survey import survey
+from semcast.pipeline.verification.frames import Frames
+from semcast.pipeline.verification.report import first_of_each, open_frames, verdicts_of
+from semcast.pipeline.verification.survey import survey
 
 SURVEY: Final = "survey"
 VERDICT: Final = "verdict"
@@ -162,7 +162,7 @@ def _answer(spark: SparkSession, analysis: Analysis, name: str) -> Callable[[], 
 def profile(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str], bool]) -> None:
     """The trace as CSV, its way into the lake, and the same profile from there."""
     if wanted(PROFILE_CSV):
-        meter.time(PROFILE_CSV, _profile(spark, find_stream(data.trace)), found=_distances)
+        meter.time(PROFILE_CSV, _profile(spark, find_traffic(data.trace)), found=_distances)
     if wanted(INGEST):
         # What is there already would not be ingested again.
         shutil.rmtree(data.lake, ignore_errors=True)
@@ -170,7 +170,7 @@ def profile(spark: SparkSession, data: Data, meter: Meter, wanted: Callable[[str
     if wanted(PROFILE_LAKE):
         if not is_lake(data.lake):
             ingest(spark, data)
-        meter.time(PROFILE_LAKE, _profile(spark, find_stream(data.lake)), found=_distances)
+        meter.time(PROFILE_LAKE, _profile(spark, find_traffic(data.lake)), found=_distances)
 
 
 def _profile(spark: SparkSession, stream: Found) -> Callable[[], TrafficProfile]:

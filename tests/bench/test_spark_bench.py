@@ -20,10 +20,10 @@ from bench.spark.show import as_object, growth, spark_seconds
 from pyarrow import compute, parquet
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.analyse.questions import Analysis
+from semcast.pipeline.analysis.questions import Analysis
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.profile.find import find_stream
-from semcast.pipeline.profile.run import profile_found
+from semcast.pipeline.profiling.find import find_traffic
+from semcast.pipeline.profiling.run import profile_found
 from semcast.pipeline.spark.session import open_session
 
 ROWS = 20_000
@@ -281,7 +281,7 @@ def test_duckdb_and_spark_give_the_same_answers(spark: SparkSession, data: Data)
 
 @needs_duckdb
 def test_duckdb_and_spark_find_the_same_distances(spark: SparkSession, data: Data) -> None:
-    profile = profile_found(spark, find_stream(data.trace))
+    profile = profile_found(spark, find_traffic(data.trace))
     jobs.ingest(spark, data)
     for job in (jobs.PROFILE_CSV, jobs.PROFILE_LAKE):
         (row,) = asked(job, data)

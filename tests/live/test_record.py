@@ -11,7 +11,7 @@ from semcast.check import History, check_all
 from semcast.errors import InputError
 from semcast.ids import Source
 from semcast.journal import read_journal, runs_in
-from semcast.journal.stream import StreamWriter
+from semcast.journal.growing_log import LogWriter
 from semcast.live.blocking import Group
 from semcast.live.config import GroupConfig
 from semcast.live.insight import record
@@ -96,11 +96,11 @@ def test_a_disk_that_refuses_stops_the_journal_and_not_the_member(
 ) -> None:
     written: list[int] = []
 
-    def full(_: StreamWriter, rows: list[Any]) -> None:
+    def full(_: LogWriter, rows: list[Any]) -> None:
         written.append(len(rows))
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(StreamWriter, "write", full)
+    monkeypatch.setattr(LogWriter, "write", full)
     with (
         caplog.at_level(logging.ERROR, "semcast"),
         joined(NAMES, a={"record": str(tmp_path)}) as group,

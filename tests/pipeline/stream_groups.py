@@ -19,7 +19,7 @@ import semcast.blocking
 from semcast.errors import GroupClosedError
 from semcast.live.config import configure
 from semcast.live.meeting import joining
-from semcast.pipeline.stream.segment import ROWS, arrow_schema, frames
+from semcast.pipeline.streaming.segment import ROWS, arrow_schema, frames
 from semcast.wire.message import Message
 
 DEADLINE_S = 240.0

@@ -7,9 +7,9 @@ stdin is closed.
 import json
 import sys
 
-from semcast.pipeline.stream.options import source_options
-from semcast.pipeline.stream.spool import Spool
-from semcast.pipeline.stream.taker import Taker
+from semcast.pipeline.streaming.options import source_options
+from semcast.pipeline.streaming.spool import Spool
+from semcast.pipeline.streaming.taker import Taker
 
 
 def main() -> None:

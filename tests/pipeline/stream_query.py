@@ -7,7 +7,7 @@ import json
 import sys
 
 from semcast.pipeline.spark.session import open_session
-from semcast.pipeline.stream import register
+from semcast.pipeline.streaming import register
 
 
 def main() -> None:

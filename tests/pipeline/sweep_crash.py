@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from semcast.pipeline.spark.session import open_session
-from semcast.pipeline.sweep.cells import cells_of
-from semcast.pipeline.sweep.grid import points_of
-from semcast.pipeline.sweep.run import Folder, run_sweep
+from semcast.pipeline.sweeping.cells import cells_of
+from semcast.pipeline.sweeping.grid import points_of
+from semcast.pipeline.sweeping.run import Folder, run_sweep
 
 
 def killed(done: int, total: int) -> None:

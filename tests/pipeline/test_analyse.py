@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from semcast.cli._errors import exit_code_of
 from semcast.cli.analyse import analyse
 from semcast.journal import Header, Journal, write_journal
-from semcast.pipeline.analyse.covers import by_cover
-from semcast.pipeline.analyse.questions import QUESTIONS
+from semcast.pipeline.analysis.covers import by_cover
+from semcast.pipeline.analysis.questions import QUESTIONS
 
 NAMES = ["fast", "slow"]
 SENT = 300

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from tests.pipeline.naive_analysis import Answer, Naive
 
 from semcast.journal import write_journal
-from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
-from semcast.pipeline.analyse.rounds import ROUND_MS
-from semcast.pipeline.analyse.runs import Span
+from semcast.pipeline.analysis.outdated import ROUND_MS
+from semcast.pipeline.analysis.questions import QUESTIONS, Analysis, Options
+from semcast.pipeline.analysis.runs import Span
 from semcast.pipeline.journals import read_journals
 from semcast.sim.exploring.cases import case
 from semcast.sim.scenario import ProtocolScenario, load

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from semcast.journal import Header, Journal, write_journal
-from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
-from semcast.pipeline.analyse.runs import with_views
+from semcast.pipeline.analysis.questions import QUESTIONS, Analysis, Options
+from semcast.pipeline.analysis.runs import with_views
 from semcast.pipeline.journals import read_journals
 
 MS = 1_000_000

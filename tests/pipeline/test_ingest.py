@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, read_journal, write_journal
-from semcast.journal.stream import StreamWriter, read_stream
+from semcast.journal.growing_log import LogWriter, read_growing_log
 from semcast.pipeline.ingest import journals
 from semcast.pipeline.ingest.ingested import as_rows, read_trace_rows
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
@@ -22,8 +22,8 @@ from semcast.pipeline.ingest.lake import Lake
 from semcast.pipeline.ingest.number import number_in_blocks
 from semcast.pipeline.ingest.read import read_rows
 from semcast.pipeline.ingest.traces import FileReport, ingest_traces
-from semcast.pipeline.profile.kernel import Question
-from semcast.pipeline.profile.run import profile_rows
+from semcast.pipeline.profiling.kernel import Question
+from semcast.pipeline.profiling.run import profile_rows
 
 HEADING = "time_s,sender,key,kind,size\n"
 Message = tuple[float, str, str, str, int]
@@ -261,7 +261,7 @@ def test_a_life_that_goes_on_is_taken_as_far_as_it_went_and_then_to_its_end(
     source, out = tmp_path / "journals", tmp_path / "lake"
     header = Header(run="live", members=("p1.1",), node="p1.1", one_order=False)
     events = journal("live", 5).events
-    writer = StreamWriter(source, header)
+    writer = LogWriter(source, header)
     writer.write(events[:2])
     (first,) = ingest_journals(journal_files(source), out)
     assert (first.added, first.events) == (True, 2)
@@ -279,17 +279,17 @@ def test_a_life_that_ends_while_it_is_taken_is_taken_whole(
     looked_at: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, lake = tmp_path / "journals", Lake(tmp_path / "lake")
-    writer = StreamWriter(source, Header(run="live", members=("p1.1",), node="p1.1"))
+    writer = LogWriter(source, Header(run="live", members=("p1.1",), node="p1.1"))
     writer.write(journal("live").events)
     found = journal_files(source)
-    then = read_stream
+    then = read_growing_log
 
     def finished_before(path: Path) -> object:
         writer.finish(left_out=2)
         return then(path)
 
     if looked_at:
-        monkeypatch.setattr(journals, "read_stream", finished_before)
+        monkeypatch.setattr(journals, "read_growing_log", finished_before)
     else:
         writer.finish(left_out=2)
     (report,) = ingest_journals(found, lake.root)

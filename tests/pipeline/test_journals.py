@@ -12,13 +12,13 @@ from tests.journal.test_lives import HEADER as LIFE
 
 from semcast.errors import InputError
 from semcast.journal import Event, Journal, read_journal, write_journal
+from semcast.journal.growing_log import LogWriter
 from semcast.journal.lives import END, EVICT, GAP
 from semcast.journal.rows import VERSION_KEY, folder_of, schema_of
 from semcast.journal.schema import require_pyarrow
-from semcast.journal.stream import StreamWriter
-from semcast.pipeline import journals, streams
+from semcast.pipeline import journals, unfinished_logs
 from semcast.pipeline.journals import EVENTS, read_journals
-from semcast.pipeline.streams import FOLDER
+from semcast.pipeline.unfinished_logs import FOLDER
 
 pa: Any = require_pyarrow()
 
@@ -109,7 +109,7 @@ def write_live_run(folder: Path, run: str, rng: random.Random) -> None:
         if whole:
             waiting = 0 if rng.random() < 0.7 else 2
             events.append(Event(rng.randrange(200, 400), len(events) + 1, node, END, seq=waiting))
-        writer = StreamWriter(folder, header)
+        writer = LogWriter(folder, header)
         for first in range(0, len(events), 7):
             writer.write(events[first : first + 7])
         if whole or rng.random() < 0.3:
@@ -144,7 +144,7 @@ def test_logs_of_lives_are_settled_as_in_one_process(spark: SparkSession, tmp_pa
 def test_a_stream_is_made_into_parquet_once_and_again_when_it_has_grown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    writer = StreamWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
+    writer = LogWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
     writer.write([Event(1, 1, "p1.1", "join")])
     assert read_journals(spark, tmp_path).events.count() == 2  # and the crash
     (made,) = (tmp_path / FOLDER).rglob("*.parquet")
@@ -161,13 +161,13 @@ def test_a_stream_is_made_into_parquet_once_and_again_when_it_has_grown(
 
 @pytest.mark.parametrize(
     ("where", "moment"),
-    [(journals, "require_stream"), (streams, "_target"), (streams, "convert")],
+    [(journals, "require_ipc"), (unfinished_logs, "_target"), (unfinished_logs, "convert")],
     ids=["header", "size", "rows"],
 )
 def test_a_stream_that_is_finished_while_it_is_read_is_read_as_its_final_file(
     where: Any, moment: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = StreamWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
+    writer = LogWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
     writer.write([Event(1, 1, "p1.1", "join"), Event(2, 2, "p1.1", END, seq=0)])
     then = getattr(where, moment)
 
@@ -186,16 +186,16 @@ def test_a_stream_that_is_finished_while_it_is_read_is_read_as_its_final_file(
 def test_a_stream_that_was_taken_away_is_one_line(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = StreamWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
+    writer = LogWriter(tmp_path, replace(LIFE, run="one", node="p1.1"))
     writer.write([Event(1, 1, "p1.1", "join")])
     writer.close()
-    then = streams._target
+    then = unfinished_logs._target
 
     def taken_before(base: Path, stream: Path) -> Path:
         stream.unlink()
         return then(base, stream)
 
-    monkeypatch.setattr(streams, "_target", taken_before)
+    monkeypatch.setattr(unfinished_logs, "_target", taken_before)
     with pytest.raises(InputError, match=r"p1\.1\.arrows: it was there, and is gone"):
         read_journals(spark, tmp_path)
 

@@ -18,8 +18,8 @@ from semcast.live.config import GroupConfig
 from semcast.obsolescence import K_MAX
 from semcast.pipeline.ingest.inputs import TraceOptions, find_files
 from semcast.pipeline.ingest.read import read_rows
-from semcast.pipeline.plan.confirm import BUFFER_MAX, Interval, Trial, interval, ladder
-from semcast.pipeline.plan.forecast import (
+from semcast.pipeline.planning.confirm import BUFFER_MAX, Interval, Trial, interval, ladder
+from semcast.pipeline.planning.forecast import (
     K_STEP,
     Demand,
     expected,
@@ -30,9 +30,8 @@ from semcast.pipeline.plan.forecast import (
     whole_words,
     within_reach,
 )
-from semcast.pipeline.plan.paste import WINDOW_MIN, group_config
-from semcast.pipeline.plan.run import Receiver
-from semcast.pipeline.plan.streams import (
+from semcast.pipeline.planning.paste import WINDOW_MIN, group_config
+from semcast.pipeline.planning.resampled import (
     BLOCKS_DRAWN,
     DRAWN_MESSAGES,
     DRAWS,
@@ -42,6 +41,7 @@ from semcast.pipeline.plan.streams import (
     drawn,
     draws,
 )
+from semcast.pipeline.planning.run import Receiver
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
 KEYS = [
@@ -104,7 +104,7 @@ def test_what_is_expected_of_a_buffer_is_what_both_it_and_the_bitmap_reach(
 def test_per_sender_the_bitmap_and_the_buffer_do_not_limit_each_other(
     own: dict[int, float], whole: dict[int, float], share: float
 ) -> None:
-    """K is for distances in senders' own sequences, N for those in the stream of all."""
+    """K is for distances in senders' own sequences, N for those in the sample of all."""
     demand = Demand(100.0, 100.0 * share)
     found = forecast_per_sender(own, whole, demand)
     alone = forecast(own, demand)
@@ -134,7 +134,7 @@ def test_a_receiver_has_one_rate_above_zero(values: dict[str, float]) -> None:
         Receiver(**values)
 
 
-# -- streams ---------------------------------------------------------------------------------------
+# -- samples ---------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 10**9), st.floats(1, 1e6))
@@ -144,11 +144,11 @@ def test_a_drawn_stream_has_no_more_than_about_its_messages(messages: int, lengt
     assert messages / cut.blocks * BLOCKS_DRAWN <= max(DRAWN_MESSAGES * 1.1, messages / cut.blocks)
     chosen = draws(cut, messages, 2) if cut.blocks < 1000 else []
     assert chosen == draws(cut, messages, 2) or not chosen
-    for stream, place, block in chosen:
+    for sample, place, block in chosen:
         assert 0 <= block < cut.blocks
-        assert place == block or stream > 0
+        assert place == block or sample > 0
     if chosen:
-        assert (0 in {stream for stream, _, _ in chosen}) == (messages <= WHOLE_MESSAGES_MAX)
+        assert (0 in {sample for sample, _, _ in chosen}) == (messages <= WHOLE_MESSAGES_MAX)
 
 
 def write_trace(path: Path, rows: list[tuple[float, str]]) -> Path:
@@ -158,8 +158,8 @@ def write_trace(path: Path, rows: list[tuple[float, str]]) -> Path:
 
 
 def test_streams_are_the_trace_and_whole_blocks_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    stream = random.Random(3)
-    times = sorted(round(10 + stream.random() * 80, 6) for _ in range(400))
+    sample = random.Random(3)
+    times = sorted(round(10 + sample.random() * 80, 6) for _ in range(400))
     rows = [(time_s, f"k{at}") for at, time_s in enumerate(times)]
     options = TraceOptions()
     files = find_files([write_trace(tmp_path / "t.csv", rows)], options)
@@ -171,9 +171,9 @@ def test_streams_are_the_trace_and_whole_blocks_of_it(spark: SparkSession, tmp_p
     found: dict[int, list[str]] = {}
     before: dict[int, float] = {}
     for row in frame.to_pylist():
-        found.setdefault(row["stream"], []).append(row["key"])
-        assert row["time_s"] >= before.get(row["stream"], 0.0)
-        before[row["stream"]] = row["time_s"]
+        found.setdefault(row["sample"], []).append(row["key"])
+        assert row["time_s"] >= before.get(row["sample"], 0.0)
+        before[row["sample"]] = row["time_s"]
     assert found[0] == [key for _, key in rows]
     assert before[0] == pytest.approx(times[-1] - times[0])
     for number in (1, 2):
@@ -250,12 +250,12 @@ def test_the_pasted_configuration_is_one(
 
 def bursty(seconds: int) -> list[tuple[float, str]]:
     """Every second 40 messages at once, then 40 over the rest; a quarter is never replaced."""
-    stream = random.Random(7)
+    sample = random.Random(7)
     rows = []
     for second in range(seconds):
         times = [second + at * 1e-6 for at in range(40)]
         times += [second + 0.2 + at * 0.02 for at in range(40)]
-        rows += [(time_s, stream.choice(("", "a", "b", "c"))) for time_s in times]
+        rows += [(time_s, sample.choice(("", "a", "b", "c"))) for time_s in times]
     return rows
 
 
@@ -278,7 +278,7 @@ def test_bursts_enlarge_the_buffer_until_the_sweep_carries_it(
     blocked = final["drawn"]["blocked_share"]
     assert blocked["mean"] + blocked["ci95"] <= 0.01
     assert "delivery_messages=64," in found["group_config"]
-    assert sorted(path.name for path in work.iterdir()) == [f"stream-{at}.csv" for at in range(4)]
+    assert sorted(path.name for path in work.iterdir()) == [f"sample-{at}.csv" for at in range(4)]
     assert main(command) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Carried with N = 64 messages and k = 64" in out

@@ -12,11 +12,11 @@ from tests.obsolescence.naive_profiler import Profiler
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, write_journal
 from semcast.pipeline.ingest.read import ROWS_SCHEMA
-from semcast.pipeline.profile import totals
-from semcast.pipeline.profile.find import find_stream
-from semcast.pipeline.profile.kernel import Question
-from semcast.pipeline.profile.run import profile_rows, profile_trace
-from semcast.pipeline.profile.summary import TrafficProfile
+from semcast.pipeline.profiling import totals
+from semcast.pipeline.profiling.find import find_traffic
+from semcast.pipeline.profiling.kernel import Question
+from semcast.pipeline.profiling.run import profile_rows, profile_trace
+from semcast.pipeline.profiling.summary import TrafficProfile
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
 FOUND = sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
@@ -171,8 +171,8 @@ def test_one_of_several_runs_must_be_chosen(tmp_path: Path) -> None:
     for run in ("one", "two"):
         write_journal(Journal(Header(run=run, members=("p1.1",))), tmp_path)
     with pytest.raises(InputError, match="it has 2 runs; choose one by --only: one, two"):
-        find_stream(tmp_path)
+        find_traffic(tmp_path)
     with pytest.raises(InputError, match="no run 'three' in it"):
-        find_stream(tmp_path, choice="three")
-    assert find_stream(tmp_path, choice="two").name == "two"
-    assert find_stream(tmp_path / "run=one").name == "one"
+        find_traffic(tmp_path, choice="three")
+    assert find_traffic(tmp_path, choice="two").name == "two"
+    assert find_traffic(tmp_path / "run=one").name == "one"

@@ -11,8 +11,8 @@ from tests.obsolescence.naive_profiler import Profiler
 
 from semcast.pipeline.ingest.blocks import blocks, place_of
 from semcast.pipeline.ingest.number import number_block
-from semcast.pipeline.profile import kernel
-from semcast.pipeline.profile.kernel import Question, count_block
+from semcast.pipeline.profiling import kernel
+from semcast.pipeline.profiling.kernel import Question, count_block
 
 Row = tuple[float | None, str, str, int | None, str | None]  # time_s, sender, key, size, reason
 

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from semcast.pipeline.profile.summary import Counted, Histogram, Span, TrafficProfile
-from semcast.pipeline.profile.tables import tables
+from semcast.pipeline.profiling.summary import Counted, Histogram, Span, TrafficProfile
+from semcast.pipeline.profiling.tables import tables
 
 pytest.importorskip("matplotlib", reason="plots need the extra semcast[report]")
 

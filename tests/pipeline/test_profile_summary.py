@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from semcast.pipeline.profile.summary import Histogram, TrafficProfile
-from semcast.pipeline.profile.tables import as_json, tables
+from semcast.pipeline.profiling.summary import Histogram, TrafficProfile
+from semcast.pipeline.profiling.tables import as_json, tables
 
 
 def profile_of(

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pipeline.stream_groups import SPARK, has_come, party, wait_until
 
-from semcast.pipeline.stream import FORMAT, register
-from semcast.pipeline.stream.refusal import reason
-from semcast.pipeline.stream.spool import FolderLock
+from semcast.pipeline.streaming import FORMAT, register
+from semcast.pipeline.streaming.refusal import reason
+from semcast.pipeline.streaming.spool import FolderLock
 
 ALONE = {"group": "nobody", "members": "spark,other", "name": "spark", "insecure": "true"}
 ALONE |= {"transport": "unicast", "host": "127.0.0.1", "join_timeout_s": "0.5"}
@@ -127,7 +127,7 @@ def test_what_is_in_the_spool_can_be_worked_off_without_the_group(
 ) -> None:
     from tests.pipeline.test_stream_spool import message
 
-    from semcast.pipeline.stream.spool import Spool
+    from semcast.pipeline.streaming.spool import Spool
 
     whose = {"group": "nobody", "name": "spark", "order": "fifo"}
     spool = Spool(tmp_path / "spool", whose, 1 << 20)

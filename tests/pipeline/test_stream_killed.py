@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline.stream_groups import SPARK, Query, has_come, party, traffic, wait_until
 
 from semcast.journal import read_journal, runs_in
-from semcast.pipeline.stream.taker import MESSAGES_MAX
+from semcast.pipeline.streaming.taker import MESSAGES_MAX
 
 # By sender and its life: the numbers in Parquet.
 Found = dict[tuple[str, int], list[int]]

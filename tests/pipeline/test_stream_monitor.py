@@ -19,11 +19,11 @@ from semcast.cli._errors import exit_code_of
 from semcast.cli.monitor import monitor
 from semcast.errors import InputError
 from semcast.journal import write_journal
-from semcast.pipeline.stream import SCHEMA
-from semcast.pipeline.stream import tail as tail_module
-from semcast.pipeline.stream.book import Book
-from semcast.pipeline.stream.tail import JournalTail
-from semcast.pipeline.stream.watch import by_key, by_sender
+from semcast.pipeline.streaming import SCHEMA
+from semcast.pipeline.streaming import tail as tail_module
+from semcast.pipeline.streaming.book import Book
+from semcast.pipeline.streaming.tail import JournalTail
+from semcast.pipeline.streaming.watch import by_key, by_sender
 
 # Seq, key and how many were skipped before it.
 Told = list[tuple[int, str | None, int]]

@@ -16,11 +16,11 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 from tests.pipeline.stream_groups import DEADLINE_S, SPARK, Party, party, wait_until
 
 from semcast.errors import ConfigError, GroupClosedError, InputError
-from semcast.pipeline.stream import FORMAT, register
-from semcast.pipeline.stream.options import sink_options
-from semcast.pipeline.stream.outbox import NONE_YET, Outbox
-from semcast.pipeline.stream.refusal import reason
-from semcast.pipeline.stream.sink import GroupWriter, Rows, outbox_of
+from semcast.pipeline.streaming import FORMAT, register
+from semcast.pipeline.streaming.options import sink_options
+from semcast.pipeline.streaming.outbox import NONE_YET, Outbox
+from semcast.pipeline.streaming.refusal import reason
+from semcast.pipeline.streaming.sink import GroupWriter, Rows, outbox_of
 
 SCHEMA = StructType().add("key", StringType()).add("payload", BinaryType())
 MORE = StructType().add("payload", BinaryType()).add("extra", LongType())

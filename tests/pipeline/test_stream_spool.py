@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from semcast.errors import InputError
 from semcast.ids import Source
-from semcast.pipeline.stream.seen import STREAMS_MAX, Seen
-from semcast.pipeline.stream.segment import batches
-from semcast.pipeline.stream.spool import Spool
+from semcast.pipeline.streaming.seen import STREAMS_MAX, Seen
+from semcast.pipeline.streaming.segment import batches
+from semcast.pipeline.streaming.spool import Spool
 from semcast.wire.message import Message
 
 WHOSE = {"group": "quotes", "name": "spark", "order": "fifo"}
@@ -117,7 +117,7 @@ def test_what_a_former_life_took_is_not_called_skipped_by_the_next(tmp_path: Pat
 
 
 def iter_ends(data: bytes) -> Iterator[int]:
-    from semcast.pipeline.stream.segment import frames
+    from semcast.pipeline.streaming.segment import frames
 
     for one in frames(data):
         yield one.end

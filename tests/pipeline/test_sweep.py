@@ -19,11 +19,11 @@ from semcast.check import check_all
 from semcast.cli import main, sweep
 from semcast.errors import InputError
 from semcast.journal import read_journal
-from semcast.pipeline.sweep import run
-from semcast.pipeline.sweep.cells import Cell, cells_of
-from semcast.pipeline.sweep.confidence import t_95
-from semcast.pipeline.sweep.grid import points_of
-from semcast.pipeline.sweep.run import (
+from semcast.pipeline.sweeping import run
+from semcast.pipeline.sweeping.cells import Cell, cells_of
+from semcast.pipeline.sweeping.confidence import t_95
+from semcast.pipeline.sweeping.grid import points_of
+from semcast.pipeline.sweeping.run import (
     CELLS_PER_TASK_MAX,
     Folder,
     cells_left,
@@ -33,8 +33,8 @@ from semcast.pipeline.sweep.run import (
     run_sweep,
     task_sizes,
 )
-from semcast.pipeline.sweep.simulate import ERROR, MEASURES, OK, VIOLATION, simulate
-from semcast.pipeline.sweep.stages import (
+from semcast.pipeline.sweeping.simulate import ERROR, MEASURES, OK, VIOLATION, simulate
+from semcast.pipeline.sweeping.stages import (
     RESULTS,
     settled,
     simulated,
@@ -314,7 +314,7 @@ def test_interrupted_it_says_how_far_it_came(
         watch(3, 8)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("semcast.pipeline.sweep.run.run_sweep", interrupted)
+    monkeypatch.setattr("semcast.pipeline.sweeping.outcome.run_sweep", interrupted)
     arguments = ["sweep", str(TWO_BUFFERS), "--seeds", "8", "--out", str(tmp_path)]
     assert main(arguments) == 130
     assert "interrupted after 3 of 8 missing cells" in capsys.readouterr().err

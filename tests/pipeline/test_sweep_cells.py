@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from semcast.check import Report, Violation
 from semcast.cli import main
 from semcast.errors import InputError
-from semcast.pipeline.sweep import simulate as room
-from semcast.pipeline.sweep.cells import CELLS_MAX, Cell, cells_of, written
-from semcast.pipeline.sweep.confidence import t_95
-from semcast.pipeline.sweep.grid import parse_grid, points_of
-from semcast.pipeline.sweep.plot import Dot, plot
-from semcast.pipeline.sweep.simulate import (
+from semcast.pipeline.sweeping import simulate as room
+from semcast.pipeline.sweeping.cells import CELLS_MAX, Cell, cells_of, written
+from semcast.pipeline.sweeping.confidence import t_95
+from semcast.pipeline.sweeping.grid import parse_grid, points_of
+from semcast.pipeline.sweeping.plot import Dot, plot
+from semcast.pipeline.sweeping.simulate import (
     ERROR,
     MEASURES,
     OK,

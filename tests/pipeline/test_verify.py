@@ -15,8 +15,8 @@ from semcast.check import PROPERTIES, RunVerdict, Violation, check_all, chosen
 from semcast.errors import ConfigError, SemcastError
 from semcast.journal import Journal, read_journal, write_journal
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.verify import verify
-from semcast.pipeline.verify.whole import judge_whole
+from semcast.pipeline.verification import judge_journals
+from semcast.pipeline.verification.whole import judge_whole
 from semcast.sim.exploring.cases import case
 from semcast.sim.world import run as simulate
 
@@ -79,7 +79,7 @@ def test_every_verdict_is_that_of_the_checkers(
 ) -> None:
     """Per run and property: how much was judged, what is broken, by whom, about what, and when."""
     folder, _ = rested
-    verdicts = verify(
+    verdicts = judge_journals(
         spark,
         read_journals(spark, folder),
         assume_rest=True,
@@ -108,9 +108,9 @@ def test_a_run_is_at_rest_by_its_journal_if_it_was(
     folder, came_to_rest = rested
     journals = read_journals(spark, folder, list(came_to_rest))
     names = ["agreement", "sender_reliability"]
-    whole = {one.run: one for one in verify(spark, journals, names)}
+    whole = {one.run: one for one in judge_journals(spark, journals, names)}
     found: dict[str, RunVerdict] = {
-        one.run: one for one in verify(spark, journals, names, whole_events_max=IN_PARTS)
+        one.run: one for one in judge_journals(spark, journals, names, whole_events_max=IN_PARTS)
     }
     assert found == whole
     assert found.keys() == came_to_rest.keys()
@@ -129,7 +129,7 @@ def test_small_and_large_runs_of_one_folder_are_judged_alike(
     runs = ["crowded", *(f"log {number}" for number in (1, 2, 3))]
     journals = read_journals(spark, folder, runs)
     bounds = (IN_PARTS, sorted(journals.sizes.values())[1], max(journals.sizes.values()))
-    verdicts = [verify(spark, journals, whole_events_max=bound) for bound in bounds]
+    verdicts = [judge_journals(spark, journals, whole_events_max=bound) for bound in bounds]
     assert verdicts[0] == verdicts[1] == verdicts[2]
     # However small they are, by tasks.
     by_tasks = judge_whole(spark, folder, journals.sizes, PROPERTIES, None, 20, here_events_max=0)
@@ -153,4 +153,4 @@ def test_an_event_that_does_not_say_which_message_is_refused(
     told = r"event 1 \(deliver\) of p1.1 .*does not say which"
     for bound in (IN_PARTS, 100):
         with pytest.raises(SemcastError, match=told):
-            verify(spark, read_journals(spark, tmp_path), whole_events_max=bound)
+            judge_journals(spark, read_journals(spark, tmp_path), whole_events_max=bound)

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from bench.spark_journal import write as write_synthetic
 from pyspark.sql import SparkSession
@@ -79,6 +81,45 @@ def test_a_folder_that_is_not_there_is_refused_before_spark_is_started(
     )
     assert main([command, str(tmp_path / "nowhere")]) == 2
     assert "there is no such folder" in capsys.readouterr().err.splitlines()[-1]
+
+
+def write_bad_inputs(folder: Path) -> None:
+    """Everything that somebody may take for a folder of journals."""
+    for name in ("empty", "no-files/run=x", "no-parquet/run=x", "no-header/run=x"):
+        (folder / name).mkdir(parents=True)
+    (folder / "file").write_text("no folder")
+    (folder / "no-parquet/run=x/a.parquet").write_text("no Parquet")
+    pq.write_table(pa.table({"x": [1]}), folder / "no-header/run=x/a.parquet")
+
+
+@pytest.mark.parametrize("command", ["check", "verify", "analyse"])
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("nowhere", "there is no such folder"),
+        ("empty", "there should be files run=<name>/*.parquet in it"),
+        ("no-files", "there should be files run=<name>/*.parquet in it"),
+        ("file", "it is a file, not a folder"),
+        ("no-parquet", "cannot be read as a journal"),
+        ("no-header", "no journal, but some other Parquet file"),
+    ],
+)
+def test_what_is_no_folder_of_journals_is_refused_in_one_line(
+    spark: SparkSession,
+    command: str,
+    given: str,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert spark is not None  # the commands find it, so that they need not say where Spark runs
+    write_bad_inputs(tmp_path)
+    assert main([command, str(tmp_path / given)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith("semcast: ")
+    assert says in line
 
 
 def test_bad_input_is_one_line_and_exit_code_2(

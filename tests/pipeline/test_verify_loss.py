@@ -15,10 +15,10 @@ from tests.pipeline.test_journals import write_live_run
 from semcast.check import check_run
 from semcast.cli import main
 from semcast.journal import read_journal, runs_in, write_journal
+from semcast.journal.growing_log import LogWriter
 from semcast.journal.lives import END
-from semcast.journal.stream import StreamWriter
 from semcast.pipeline.journals import read_journals
-from semcast.pipeline.verify import verify
+from semcast.pipeline.verification import judge_journals
 
 
 def lossy(run: str, ends: Sequence[str]) -> list[Log]:
@@ -45,7 +45,7 @@ def lossy(run: str, ends: Sequence[str]) -> list[Log]:
 
 def write(folder: Path, logs: Sequence[Log]) -> None:
     for log in logs:
-        writer = StreamWriter(folder, log.header)
+        writer = LogWriter(folder, log.header)
         writer.write(log.events)
         if log.events[-1].event == END:
             writer.finish(left_out=0)
@@ -152,7 +152,7 @@ def test_a_log_in_one_order_is_judged_by_the_same_rules(
         early.journal.record(200, f"{node}.1", END, seq=0)
     write_journal(early.journal, tmp_path)
     journals = read_journals(spark, tmp_path)
-    found = {one.run: one for one in verify(spark, journals, whole_events_max=-1)}
+    found = {one.run: one for one in judge_journals(spark, journals, whole_events_max=-1)}
     assert {run for run, one in found.items() if not one.ok} == {"all ended"}
     assert {run for run, one in found.items() if one.not_at_rest} == {
         "stopped",
@@ -172,7 +172,7 @@ def test_one_process_and_spark_say_the_same_of_any_logs(
     for number in range(6):
         write_live_run(tmp_path, f"live-{number}", rng)
     journals = read_journals(spark, tmp_path)
-    found = {one.run: one for one in verify(spark, journals, whole_events_max=-1)}
+    found = {one.run: one for one in judge_journals(spark, journals, whole_events_max=-1)}
     assert sorted(found) == sorted(runs_in(tmp_path))
     for run, one in found.items():
         report = check_run(read_journal(tmp_path, run))

@@ -85,7 +85,7 @@ def test_what_is_purged_later_is_held_longer_and_nothing_else_changes(
     bounds = {"delivery_messages": 64, "window_messages": 64, "replacement": replacement}
     at_once = ran(small, **bounds)
     afterwards = ran(small, **bounds, purge_policy=policy)
-    sent = [len(journal.select(event="multicast")) for journal in (at_once, afterwards)]
+    sent = [len(list(journal.select(event="multicast"))) for journal in (at_once, afterwards)]
     assert sent[0] == sent[1]
     most = [max(held(journal, "p2.1")) for journal in (at_once, afterwards)]
     assert most[1] > most[0]

@@ -7,7 +7,7 @@ more. Holds on every prefix.
 
 Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
 did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
-Of an event with several faults the first is told.
+Of an event with several faults the first is reported.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ from semcast.check.rows import (
 )
 from semcast.check.tables import SeqTable
 
-# Faults, in the order in which they are told.
+# Faults, in the order in which they are reported.
 _CRASHED, _STATE, _NO_COVER, _BAD_COVER, _NOT_HERE = range(5)
 # What became of a message at a node, in the low bits of its byte; the text ends a sentence.
 _UNKNOWN, _HELD, _DELIVERED, _PURGED, _SKIPPED = range(5)
@@ -51,7 +51,7 @@ _TEXTS: Final = (
     "was skipped there",
 )
 _STATES: Final = 7
-# It was multicast or received there; it was purged from retransmission.
+# Two more bits: it was multicast or received there; it was purged from retransmission.
 _ENTERED: Final = 8
 _RETAINED_PURGED: Final = 16
 
@@ -86,14 +86,14 @@ def _bytes() -> SeqTable:
 
 
 def _before(values: Longs, first: Longs, booked: Longs) -> Longs:
-    """For each row the last value but 0 before it, from `first` on; else what is booked."""
+    """For each row: the last value other than 0 before it, from `first` on; else what is booked."""
     rows = np.arange(len(values))
     last = np.append(-1, np.maximum.accumulate(np.where(values != 0, rows, -1))[:-1])
     return np.where(last >= first, values[last], booked)
 
 
 def _after(values: Longs, starts: Longs, ends: Longs, booked: Longs) -> Longs:
-    """For each message the last value but 0 of its rows; else what is booked."""
+    """For each message: the last value other than 0 of its rows; else what is booked."""
     last = np.maximum.accumulate(np.where(values != 0, np.arange(len(values)), -1))[ends]
     return np.where(last >= starts, values[last], booked)
 
@@ -151,7 +151,7 @@ class BooksKernel(Kernel):
             return False
         came = np.full(len(starts), len(order))
         enters = np.flatnonzero(_ENTERS[kind])[::-1]
-        # Of several that enter, the first is put down last.
+        # Where several enter, the first is written last, so that it counts.
         came[np.searchsorted(starts, enters, "right") - 1] = order[enters]
         place = np.minimum(np.searchsorted(keys[starts], wanted), len(starts) - 1)
         there = keys[starts][place] == wanted
@@ -162,7 +162,7 @@ class BooksKernel(Kernel):
         return bool(here.all())
 
     def _many(self, sid: Longs, seq: Longs) -> Longs:
-        """What is booked of messages, which are by sender."""
+        """What is booked for these messages, which are grouped by sender."""
         found = np.zeros(len(sid), np.int64)
         for number, part in slices_of(sid):
             found[part] = self._books[number].many(seq[part])
@@ -249,7 +249,7 @@ class BooksKernel(Kernel):
             about += [self.message(bsid, bseq)] if bsid >= 0 else []
             fault = fault.format(about[0])
         more = {"at": at, "precedence": precedence}
-        self.tell(PROPERTY.name, n, list(about), time_ns, fault, **more)
+        self.report(PROPERTY.name, n, list(about), time_ns, fault, **more)
 
 
 def _why(state: int) -> str:
@@ -265,7 +265,7 @@ class CoversKernel(Kernel):
     """
 
     def feed_many(self, rows: Rows) -> bool:
-        """Whether all covers were there, and name what was purged for them."""
+        """Whether every cover had been multicast and names what was purged for it."""
         kind = rows.numbers("kind")
         asks = (kind >= PURGE_DELIVERY) & (kind <= SKIP)
         kind, sid, seq, bseq, at = (
@@ -283,7 +283,7 @@ class CoversKernel(Kernel):
         return bool(there.all()) and sent.name_all(cover[~itself], older[~itself])
 
     def feed_each(self, rows: Iterable[Row]) -> None:
-        """Ask of every purge and skip."""
+        """Check the cover of every purge and skip."""
         for row in rows:
             if PURGE_DELIVERY <= row[0] <= SKIP:
                 self._ask(row)
@@ -318,7 +318,7 @@ class CoversKernel(Kernel):
             why = "which does not replace it" if there else "which nobody had multicast"
             text += f" for {cover}, {why}"
         more = {"at": at, "precedence": _BAD_COVER}
-        self.tell(PROPERTY.name, n, [message, cover], time_ns, text, **more)
+        self.report(PROPERTY.name, n, [message, cover], time_ns, text, **more)
 
 
 PROPERTY: Final = Property(

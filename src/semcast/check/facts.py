@@ -1,7 +1,7 @@
 """What is known of whole runs before any event is judged: who was there, when, and who is correct.
 
 What was seen of each node goes in, which is little whatever the journal's size; names become
-numbers. Goes to every task of a job, so it knows nothing of Spark.
+numbers. The facts are sent to every task of a job, so this file knows nothing of Spark.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from semcast.journal import Header, parse_node
 from semcast.journal.lives import END
 
 GONE: Final = ("crash", "leave")
-# The place of an event that never was: later than all others.
+# The place of an event that never happened: later than all others.
 NEVER: Final = 1 << 62
 
 
@@ -22,7 +22,7 @@ NEVER: Final = 1 << 62
 class Seen:
     """What was seen in one run. Nodes go by their names, and events by their places."""
 
-    # By kind of event: how often.
+    # By kind of event: how often it was seen.
     counts: dict[str, int] = field(default_factory=dict)
     # By node: its first event, its first crash, its first crash or leave, its last multicast.
     first_at: dict[str, int] = field(default_factory=dict)
@@ -31,13 +31,13 @@ class Seen:
     sent_at: dict[str, int] = field(default_factory=dict)
     # By node that ended by itself: where, and with how many messages waiting.
     ends: dict[str, tuple[int, int]] = field(default_factory=dict)
-    # Who left when what it sent and took was safe at the others.
+    # The nodes that left when what they sent and took was safe at the others.
     settled: set[str] = field(default_factory=set)
     # When the journal ends.
     end_ns: int = 0
 
     def note(self, node: str, event: str, first_at: int, last_at: int, seq: int | None) -> None:
-        """Some events of a kind; `seq` is the largest that they name."""
+        """Add some events of one kind; `seq` is the largest that they name."""
         if event in GONE:
             self.gone_at[node] = min(first_at, self.gone_at.get(node, first_at))
         if event == "crash":
@@ -115,7 +115,7 @@ class Facts:
 
     @cached_property
     def lives(self) -> dict[int, int]:
-        """Of senders with several lives in a run with order "key": the number of the first."""
+        """Of senders with several lives in a run with order "key": the number of the first life."""
         groups: dict[tuple[int, int], list[int]] = {}
         for sid, (no, name) in enumerate(self.senders):
             if self.runs[no].header.order == "key":
@@ -143,7 +143,7 @@ def facts_of(
     ranked: bool = False,
     crossing: Iterable[str] = (),
 ) -> Facts:
-    """Number everything, run by run; (run, name) of each sender goes in."""
+    """Give numbers to nodes and senders, run by run. `senders` are pairs of run and name."""
     runs = [run_facts(headers[run], seen.get(run, Seen())) for run in sorted(headers)]
     numbers = {run.header.run: number for number, run in enumerate(runs)}
     return Facts(
@@ -203,7 +203,7 @@ def _ended_early(header: Header, seen: Seen) -> set[str]:
 
 
 def source_of(name: str) -> tuple[int, int]:
-    """A sender's number and life; of names that are none, as of nobody."""
+    """A sender's number and life; a name that is not a sender's counts as nobody's."""
     try:
         return parse_node(name)
     except InputError:

@@ -55,7 +55,7 @@ class FifoOrderKernel(Kernel):
     def _late(self, row: Row, other: int) -> None:
         sender, seq = self.group.sender, row[3]
         text = f"delivers {sender}#{seq} after {sender}#{other}, which was multicast later"
-        self.tell(PROPERTY.name, row[1], [(sender, seq), (sender, other)], row[7], text)
+        self.report(PROPERTY.name, row[1], [(sender, seq), (sender, other)], row[7], text)
 
 
 PROPERTY: Final = Property(

@@ -72,7 +72,7 @@ def judge_file(
 
 @final
 class _Reader:
-    """Reads what is of some groups."""
+    """Reads the rows of some groups from a file."""
 
     def __init__(
         self, path: Path, facts: Facts, run_no: int, sorting: str, groups: Sequence[int]
@@ -116,7 +116,7 @@ class _Reader:
                 at += batch.num_rows
 
     def _may_be_wanted(self, batch: Any, events: dict[str, int] | None) -> NDArray[np.bool_]:
-        """The rows that are worth to be looked at: of these groups, and of these events if told."""
+        """Which rows to look at: those of these groups and, if given, of these events."""
         if self._sorting == BY_NODE:
             may = self._group[_coded(batch, "node", self._nodes) + self._first_nid] >= 0
         else:

@@ -10,7 +10,7 @@ A full buffer may take a message in place of those that it replaces, and may ref
 obsolete already; the log then has its arrival first and the purges after it. So what a node holds
 is looked at when those purges are through.
 
-Mostly messages come once and leave once: then what is held after each row is a sum, and NumPy tells
+Mostly messages come once and leave once: then what is held after each row is a sum, and NumPy shows
 of all rows at once that no bound is passed. Otherwise the kernel looks at every row.
 """
 
@@ -39,7 +39,7 @@ from semcast.check.rows import (
 
 
 def _kernel(group: Group) -> "FlowBoundsKernel | None":
-    """Nobody judges a node that has no bounds."""
+    """No kernel for a node that has no bounds."""
     header = group.run.header
     bounds = (header.delivery_messages, header.delivery_bytes, header.total_messages)
     bounded = any((*bounds, header.window_messages, header.window_bytes))
@@ -152,7 +152,7 @@ class FlowBoundsKernel(Kernel):
                 self._retained_bytes += retained[sid].enter(seq, size)
 
     def end(self) -> None:
-        """The last arrival has caused all that it will."""
+        """Judge the last arrival: no more purges can follow it."""
         arrival, self._arrival = self._arrival, None
         if arrival is not None:
             self._judge(arrival)
@@ -186,7 +186,7 @@ class FlowBoundsKernel(Kernel):
     def _beyond(self, arrival: Arrival, held: int, held_max: int, unit: str, where: str) -> None:
         name = self.message(*arrival.message)
         text = f"holds {held} {unit} for {where} after {name}; the bound is {held_max}"
-        self.tell(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
+        self.report(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
 
 
 PROPERTY: Final = Property("Flow Bounds", {BY_NODE: _kernel}, ("multicast", "receive"))

@@ -1,6 +1,6 @@
 """What the buffers of one node hold, with sizes: events in, one by one or many, what is held out.
 
-Of a batch it is only told if every message comes once, is there when it leaves, and leaves once;
+Of a batch this is only known if every message comes once, is there when it leaves, and leaves once;
 otherwise the answer is None, and events must be taken one by one.
 """
 
@@ -139,7 +139,7 @@ class Delivery:
         return Delivered(len(self.sizes) + np.cumsum(steps), self.bytes + np.cumsum(sums), left)
 
     def take(self, after: Delivered) -> None:
-        """Hold what was found."""
+        """Hold what `after` found."""
         self.sizes = after.sizes
         self.bytes = int(after.bytes[-1])
 
@@ -167,11 +167,11 @@ class Retained:
     def __init__(self, sizes: dict[int, int] | None = None, released: int = 0) -> None:
         self.sizes: Final = sizes or {}
         self._by_seq: Final = sorted(self.sizes)
-        # The largest number that was told to be stable.
+        # The largest number that was said to be stable.
         self._released = released
 
     def enter(self, seq: int, size_bytes: int) -> int:
-        """The bytes that this took."""
+        """Keep a message; returns the bytes that this took."""
         if seq in self.sizes:
             return 0
         self.sizes[seq] = size_bytes
@@ -179,7 +179,7 @@ class Retained:
         return size_bytes
 
     def release(self, seq: int) -> int:
-        """Everything up to `seq` leaves; the bytes that this freed."""
+        """Let go of everything up to `seq`; returns the bytes that this freed."""
         freed = 0
         self._released = max(seq, self._released)
         while self._by_seq and self._by_seq[0] <= seq:
@@ -189,7 +189,7 @@ class Retained:
     def after(self, rows: Rows, here: Longs, enters: Flags, sums: Longs) -> Kept | None:
         """What will be kept after these rows (`here`) of the sender; `sums` gets bytes by row."""
         kind, seq = rows.numbers("kind")[here], rows.numbers("seq")[here]
-        came, told = here[enters], here[kind == STABLE]
+        came, stable_rows = here[enters], here[kind == STABLE]
         stable = np.maximum.accumulate(np.append(self._released, seq[kind == STABLE]))
         new = seq[enters]
         first = np.fromiter(self.sizes, np.int64, len(self.sizes))
@@ -197,12 +197,12 @@ class Retained:
             np.fromiter(self.sizes.values(), np.int64, len(self.sizes)),
             rows.numbers("size")[came],
         )
-        late = (new <= stable[np.searchsorted(told, came)]).any()
+        late = (new <= stable[np.searchsorted(stable_rows, came)]).any()
         seqs = np.append(first, new)
         order = np.argsort(seqs, kind="stable")
         if late or (first <= self._released).any() or (np.diff(seqs[order]) == 0).any():
             return None
-        left = np.append(told, len(rows))[np.searchsorted(stable[1:], seqs)]
+        left = np.append(stable_rows, len(rows))[np.searchsorted(stable[1:], seqs)]
         purged, gone = here[kind == PURGE_RETRANSMIT], seq[kind == PURGE_RETRANSMIT]
         if len(seqs):
             # Purged before it came or when it had left, or a second time: then nothing leaves.

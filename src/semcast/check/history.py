@@ -1,8 +1,8 @@
 """A journal in memory, read once for all kernels: what is known of the run, and rows by group.
 
 A `Journal` goes in. Nodes and senders become numbers, events rows (`rows`), each put where kernels
-want it (`kernel`). Knows nothing of the properties. `pipeline.verify` does the same for journals
-that do not fit into memory.
+want it (`kernel`). Knows nothing of the properties. `pipeline.verification` does the same for
+journals that do not fit into memory.
 """
 
 from collections import Counter, defaultdict
@@ -112,7 +112,7 @@ class History:
             yield from ((n, [rows]) for n, rows in self._by_node.items())
         elif sorting == BY_SENDER:
             for sid in range(len(self.facts.senders)):
-                yield sid, [self._sent[sid], self._told[sid]]
+                yield sid, [self._sent[sid], self._responses[sid]]
         elif sorting == IN_ORDER:
             yield from ((gid, [rows]) for gid, rows in self._in_order.items())
         elif sorting == BY_LIVES and self.facts.lives:
@@ -139,7 +139,7 @@ class History:
 
     @cached_property
     def _sent(self) -> Groups:
-        """By sender: what was multicast, with `chain_at`."""
+        """By sender: its multicasts, with `chain_at`."""
         found: Groups = defaultdict(list)
         for row in self.rows:
             if row[0] == MULTICAST:
@@ -149,7 +149,7 @@ class History:
         return found
 
     @cached_property
-    def _told(self) -> Groups:
+    def _responses(self) -> Groups:
         """By sender: what was delivered of it, who joined it, and what was purged for its messages.
 
         What is asked of a purged message is what its sender said of it, not what others did.
@@ -201,7 +201,7 @@ class History:
     # -- at rest? ----------------------------------------------------------------------------------
 
     def waiting(self) -> list[Waiting]:
-        """By node and sender: what was done, and may have been left to do."""
+        """By node and sender: what was done, from which follows what may be left to do."""
         found: dict[tuple[int, int], list[int]] = {}
         for kind, n, sid, seq, *_ in self.rows:
             one = found.setdefault((n, sid), [0] * 5)

@@ -72,7 +72,7 @@ class IntegrityKernel(Kernel):
             word.trim()
 
     def end(self) -> None:
-        """Nothing more is multicast."""
+        """Report what was multicast twice or in the name of another: no more multicasts come."""
         for row in self.group.sent.repeated:
             self._fault(row, "multicasts {} a second time")
         for row in self.group.sent.foreign:
@@ -81,7 +81,7 @@ class IntegrityKernel(Kernel):
     def _fault(self, row: Row, fault: str) -> None:
         sender, seq = self.group.sender, row[3]
         text = fault.format(f"{sender}#{seq}")
-        self.tell(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
+        self.report(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
 
 
 PROPERTY: Final = Property("Integrity", {BY_SENDER: IntegrityKernel}, ("multicast", "deliver"))

@@ -2,7 +2,7 @@
 
 A kernel judges one property of one group (one node, one sender) and sees its rows batch by batch,
 so that it needs no more memory than its own state. All kernels of a group are fed the same rows.
-Most rows are as they should be, which NumPy can tell of many at once (`feed_many`); only small or
+Most rows are as they should be, which NumPy can check for many at once (`feed_many`); only small or
 odd batches are looked at row by row (`feed_each`). Knows nothing of the properties.
 """
 
@@ -56,13 +56,13 @@ class Finding(NamedTuple):
     """A broken promise, or what decides with others whether one is broken (`standing`)."""
 
     run_no: int
-    # None: only says what a node has, by `key` and `place`.
+    # None: this finding breaks nothing; it says what a node has, by `key` and `place`.
     property: str | None
     n: int
     messages: list[tuple[str, int]] | None = None
     time_ns: int = 0
     text: str = ""
-    # Of an event that may have several faults: where it stands, and which fault is told.
+    # Of an event that may have several faults: where it stands, and which fault is reported.
     at: int | None = None
     precedence: int = 0
     # Of a ranked message: its key, and where it stands in the key's order.
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
     place: Order | None = None
 
     def violation(self, facts: Facts) -> Violation:
-        """As it is told."""
+        """The finding in the form that people read."""
         about = tuple(MessageId(*one) for one in self.messages or ())
         node = facts.runs[self.run_no].nodes[self.n]
         return Violation(self.property or "", self.text, node, about, self.time_ns)
@@ -79,8 +79,8 @@ class Finding(NamedTuple):
 def standing(found: Sequence[Finding]) -> list[bool]:
     """All findings about the same events and keys in; which of them stand, out.
 
-    Of an event with several faults the first is told. A node lacks a ranked message only if it has
-    none of the same key that is higher.
+    Of an event with several faults the first is reported. A node lacks a ranked message only if it
+    has none of the same key that is higher.
     """
     first: dict[tuple[Any, ...], int] = {}
     highest: dict[tuple[Any, ...], Order] = {}
@@ -136,7 +136,7 @@ class Kernel:
         self.found: list[Finding] = []
 
     def feed(self, rows: Rows) -> None:
-        """Some more rows of the group. By sender, multicasts are not among them but in `sent`."""
+        """Judge some more rows of the group. By sender, multicasts are in `sent` instead."""
         if len(rows) < MANY_ROWS or not self.feed_many(rows):
             self.feed_each(rows.each)
 
@@ -149,12 +149,12 @@ class Kernel:
         raise NotImplementedError(f"{type(self).__name__} must define feed_each")
 
     def end(self) -> None:
-        """That was all."""
+        """Judge what can only be judged when there are no more rows."""
 
-    def tell(
+    def report(
         self, name: str, n: int, about: list[tuple[str, int]], time_ns: int, text: str, **more: Any
     ) -> None:
-        """Something is broken at a node; `text` goes on after the node's name."""
+        """Report that something is broken at a node; `text` goes on after the node's name."""
         node = self.run.nodes[n]
         self.found.append(
             Finding(self.group.run_no, name, n, about, time_ns, f"{node} {text}", **more)
@@ -181,7 +181,7 @@ class GroupJudge:
         self._kernels: Final = [kernel for kernel in made if kernel is not None]
 
     def feed(self, rows: Rows) -> None:
-        """Some more rows."""
+        """Feed some more rows to every kernel."""
         if not self._kernels or not len(rows):
             return
         if self._group.sorting == BY_SENDER:
@@ -191,7 +191,7 @@ class GroupJudge:
                 kernel.feed(rows)
 
     def _send(self, rows: Rows) -> Rows:
-        """Take the multicasts, which come first; what is left."""
+        """Keep the multicasts, which come first, for all kernels; returns the other rows."""
         sent = rows.multicasts
         if sent:
             self._group.sent.feed(rows if sent == len(rows) else rows.slice(0, sent))
@@ -207,7 +207,7 @@ class GroupJudge:
         return found
 
     def end(self) -> list[Finding]:
-        """That was all: what was found."""
+        """All rows were fed: what was found since the last time."""
         for kernel in self._kernels:
             kernel.end()
         return self.taken()

@@ -1,12 +1,12 @@
 """Key Completeness, where the order is "key": if a process multicasts m before m', both of one
-stream (about one key, alone or with others, or both unmarked), no process delivers m' unless it
+sequence (about one key, alone or with others, or both unmarked), no process delivers m' unless it
 delivered m before or something that was multicast by then replaces m. Holds on every prefix, so for
 whoever stops in the middle.
 
-Across streams a process that stops may have a newer value and lack an older unmarked message, which
-still waited when the value took the place of the one before it. Who goes on gets that too: this is
-what FIFO Completeness says, at rest. Whoever came later owes nothing before its join point, nor of
-senders for which it told none.
+Across sequences a process that stops may have a newer value and lack an older unmarked message,
+which still waited when the value took the place of the one before it. Who goes on gets that too:
+this is what FIFO Completeness says, at rest. Whoever came later owes nothing before its join point,
+nor of senders for which it reported none.
 """
 
 from collections.abc import Iterable
@@ -20,11 +20,11 @@ from semcast.check.rows import DELIVER, JOIN, Row
 
 @final
 class KeyCompletenessKernel(Kernel):
-    """Follows each node along each stream; what it passes over must be replaced."""
+    """Follows each node along each sequence; what it passes over must be replaced."""
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
-        # By node and stream: the place of the first message that is still to come.
+        # By node and sequence: the place of the first message that is still to come.
         self._following: Final[dict[tuple[int, int], int]] = {}
         # By node: the first seq that it is to have.
         self._owes_from: Final = [self._owed_at_first(n) for n in range(len(self.run.nodes))]
@@ -44,7 +44,7 @@ class KeyCompletenessKernel(Kernel):
 
     def _on_join(self, n: int, seq: int) -> None:
         at_first = (self.run.initial >> n) & 1 or self.run.nodes[n] == self.group.sender
-        # The first that it told counts.
+        # The first that it reported counts.
         if not at_first and self._owes_from[n] == NEVER:
             self._owes_from[n] = seq
 
@@ -53,14 +53,14 @@ class KeyCompletenessKernel(Kernel):
         message = sent.index[row[3]]
         if message < 0:
             return
-        assert sent.streams is not None
+        assert sent.sequences is not None
         # Each once, though it be about several of the keys.
         passed: dict[int, None] = {}
-        for stream, place in sent.streams.of(message):
-            first = self._following.get((n, stream), 0)
+        for sequence, place in sent.sequences.of(message):
+            first = self._following.get((n, sequence), 0)
             if first < place:
-                passed.update(dict.fromkeys(sent.streams.messages[stream][first:place]))
-            self._following[n, stream] = max(first, place + 1)
+                passed.update(dict.fromkeys(sent.sequences.messages[sequence][first:place]))
+            self._following[n, sequence] = max(first, place + 1)
         for older in passed:
             if sent.seqs[older] >= self._owes_from[n] and not self._is_replaced(older, row[6]):
                 self._passed_over(row, sent.seqs[older])
@@ -75,7 +75,7 @@ class KeyCompletenessKernel(Kernel):
             f"delivers {sender}#{seq} but not {sender}#{older}, which was multicast before it, of "
             "the same key or as unmarked, and which nothing replaces"
         )
-        self.tell(PROPERTY.name, row[1], [(sender, older), (sender, seq)], row[7], text)
+        self.report(PROPERTY.name, row[1], [(sender, older), (sender, seq)], row[7], text)
 
 
 PROPERTY: Final = Property(

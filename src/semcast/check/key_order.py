@@ -1,5 +1,5 @@
 """Key Order, which stands for FIFO Order where the order is "key": if a process multicasts m before
-m', and both are of one stream (about one key, alone or with others, or both unmarked) or m' names
+m', and both are of one sequence (about one key, alone or with others, or both unmarked) or m' names
 m, no process delivers m after delivering m'. Nothing is said of other messages. Holds on every
 prefix.
 
@@ -24,11 +24,11 @@ from semcast.journal import keys_in
 
 @final
 class KeyOrderKernel(Kernel):
-    """Each delivery must come later in its stream than all before it, and before its covers."""
+    """Each delivery must come later in its sequence than all before it, and before its covers."""
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
-        # By node and stream: of what it delivered, the message that was multicast last.
+        # By node and sequence: of what it delivered, the message that was multicast last.
         self._latest: Final[dict[tuple[int, int], int]] = {}
         # By node: what it must not deliver any more, and the message that named it.
         self._named: Final[list[dict[int, int]]] = [{} for _ in self.run.nodes]
@@ -36,16 +36,16 @@ class KeyOrderKernel(Kernel):
     def feed_each(self, rows: Iterable[Row]) -> None:
         """Look at every delivery."""
         sent = self.group.sent
-        assert sent.streams is not None
+        assert sent.sequences is not None
         for row in rows:
             message = sent.index[row[3]] if row[0] == DELIVER else -1
             if message < 0:
                 continue
             n, other = row[1], -1
-            for stream, _ in sent.streams.of(message):
-                last = self._latest.get((n, stream), -1)
+            for sequence, _ in sent.sequences.of(message):
+                last = self._latest.get((n, sequence), -1)
                 if last <= message:
-                    self._latest[n, stream] = message
+                    self._latest[n, sequence] = message
                 elif other < 0:
                     other = last
             if other < 0:
@@ -61,7 +61,7 @@ class KeyOrderKernel(Kernel):
             f"delivers {sender}#{seq} after {sender}#{other}, which was multicast later and "
             "is of the same key, names it, or is unmarked as well"
         )
-        self.tell(PROPERTY.name, row[1], [(sender, seq), (sender, other)], row[7], text)
+        self.report(PROPERTY.name, row[1], [(sender, seq), (sender, other)], row[7], text)
 
 
 @final
@@ -109,7 +109,7 @@ class KeyLivesKernel(Kernel):
                 f"delivers {late} after {before}, which is about the same key and of a later life "
                 "of its sender, although it had come before"
             )
-            self.tell(PROPERTY.name, n, [late, before], time_ns, text)
+            self.report(PROPERTY.name, n, [late, before], time_ns, text)
 
 
 PROPERTY: Final = Property(

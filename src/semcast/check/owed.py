@@ -39,7 +39,7 @@ class OwedKernel(Kernel):
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
-        # By message: the nodes that delivered it; where many are told at once, by word of nodes.
+        # By message: the nodes that delivered it; where many come at once, by word of nodes.
         self._delivered: list[int] = []
         self._words: list[Longs] = []
         self._joins: Final[dict[int, int]] = {}
@@ -75,14 +75,14 @@ class OwedKernel(Kernel):
                 self._joins.setdefault(row[1], row[3])
 
     def end(self) -> None:
-        """Who has what is known: say who owes what."""
+        """Report who owes what, now that it is known who has what."""
         run, sent = self.run, self.group.sent
         delivered = self._delivered or [0] * len(sent.seqs)
         for number, word in enumerate(self._words):
-            told = zip(delivered, word.tolist(), strict=True)
-            delivered = [mask | (bits << number * _WORD) for mask, bits in told]
+            masks = zip(delivered, word.tolist(), strict=True)
+            delivered = [mask | (bits << number * _WORD) for mask, bits in masks]
         satisfied = self._satisfied(delivered)
-        self._tell_ranked(satisfied)
+        self._report_ranked(satisfied)
         if not any(run.correct & ~mask for mask in satisfied):
             return
         sender = run.correct & run.only(self.group.sender)
@@ -144,14 +144,14 @@ class OwedKernel(Kernel):
         """The first seq that a node owes anything about.
 
         All of it, if it was there from the start. Otherwise from where it says that it joined. One
-        that never said so owes what was multicast after it came, if that can be told.
+        that never said so owes what was multicast after it came, if the log shows that.
         """
         run, sent = self.run, self.group.sent
         if (run.initial >> n) & 1 or run.nodes[n] == self.group.sender:
             return 1
-        told = self._joins.get(n)
-        if told is not None:
-            return told
+        joined = self._joins.get(n)
+        if joined is not None:
+            return joined
         if run.header.one_order:
             came = run.first_at[n]
             for message, at in enumerate(sent.ats):
@@ -161,7 +161,7 @@ class OwedKernel(Kernel):
 
     # -- what was found ----------------------------------------------------------------------------
 
-    def _tell_ranked(self, satisfied: list[int]) -> None:
+    def _report_ranked(self, satisfied: list[int]) -> None:
         """Of every key, and for every node: the highest place that it has."""
         highest: dict[tuple[str, int], Order] = {}
         for message, (key, place) in self.group.sent.ranked.items():
@@ -195,7 +195,7 @@ class OwedKernel(Kernel):
         self, name: str, message: int, n: int, about: list[tuple[str, int]], text: str
     ) -> None:
         key, place = self.group.sent.ranked.get(message, (None, None))
-        self.tell(name, n, about, self.run.end_ns, text, key=key, place=place)
+        self.report(name, n, about, self.run.end_ns, text, key=key, place=place)
 
 
 _KERNELS: Final = {BY_SENDER: OwedKernel}

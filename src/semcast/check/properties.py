@@ -1,4 +1,4 @@
-"""Every property, in the order in which they are told. A property that joins needs a line here."""
+"""Every property, in the order of reports. A property that joins needs a line here."""
 
 from typing import Final
 

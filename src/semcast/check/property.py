@@ -13,7 +13,7 @@ _ANY: Final = ("fifo", "key")
 
 @dataclass(frozen=True)
 class Property:
-    """One property of a run. What it means is said in the file that has it."""
+    """One property of a run. The file that defines it says what it means."""
 
     name: str
     # By the way in which events are sorted (`kernel`): who judges a group of them.

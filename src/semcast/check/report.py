@@ -124,7 +124,7 @@ def check_run(
 
 
 def makers_of(properties: Collection[Property], header: Header, sorting: str) -> list[Maker]:
-    """Who judges groups of one sorting, of a run with this header; each once."""
+    """The kernels that judge groups of one sorting, of a run with this header; each once."""
     makers = (one.kernels.get(sorting) for one in properties if one.applies(header))
     return list(dict.fromkeys(make for make in makers if make is not None))
 

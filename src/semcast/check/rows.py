@@ -22,7 +22,7 @@ PURGE_OTHER: Final = 5
 SKIP: Final = 6
 STABLE: Final = 7
 JOIN: Final = 8
-# Anything else; told only of a node that has crashed, which should not do anything any more.
+# Anything else; kept only of a node that has crashed, which should not do anything any more.
 OTHER: Final = 9
 KINDS: Final = {
     "multicast": MULTICAST,
@@ -69,7 +69,7 @@ class Rows:
 
     @property
     def each(self) -> list[Row]:
-        """Row by row; None where there is nothing."""
+        """The rows one by one; None stands for a value that is missing."""
         if self._each is None:
             there = set(self._batch.schema.names)
             columns = [
@@ -120,7 +120,7 @@ class Rows:
         return int(np.argmax(self.numbers("kind") != MULTICAST))
 
     def take(self, places: Longs) -> list[Row]:
-        """Some of these rows, one by one."""
+        """These rows, given by their places, one by one."""
         if self._batch is None:
             return [self.each[at] for at in places.tolist()]
         return Rows(batch=self._batch.take(places)).each
@@ -150,7 +150,7 @@ class Rows:
         else:
             column = self._batch.column("obsoletes")
             offsets = column.offsets.to_numpy().astype(np.int64)
-            # Lists may be a part of a longer column; nobody names anything in a null.
+            # A list array may be a part of a longer one, and a null list names nothing.
             counts = np.diff(offsets)
             values = column.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
         owner = np.repeat(np.arange(len(counts)), counts)
@@ -168,13 +168,13 @@ def keys_of(senders: Longs, seqs: Longs) -> Longs | None:
 
 
 def starts_of(senders: Longs, seqs: Longs) -> Longs:
-    """Of rows by message: where each message begins."""
+    """Where each message begins, in rows that are sorted by message."""
     new = (senders[1:] != senders[:-1]) | (seqs[1:] != seqs[:-1])
     return np.append(0, np.flatnonzero(new) + 1)
 
 
 def slices_of(sorted_numbers: Longs) -> list[tuple[int, slice]]:
-    """Each number that is there, and where."""
+    """Each number of a sorted array, and the slice in which it stands."""
     if not len(sorted_numbers):
         return []
     inner = np.flatnonzero(sorted_numbers[1:] != sorted_numbers[:-1]) + 1

@@ -58,7 +58,7 @@ class SafePurgingKernel(Kernel):
     def feed(self, rows: Rows) -> None:
         """Count, at each purge from retransmission, who has its cover by then."""
         few = len(rows) < MANY_ROWS
-        self.feed_each(rows.each if few else rows.take(self._telling(rows)))
+        self.feed_each(rows.each if few else rows.take(self._informative(rows)))
 
     def feed_each(self, rows: Iterable[Row]) -> None:
         """Count row by row."""
@@ -76,8 +76,8 @@ class SafePurgingKernel(Kernel):
         for table in self._safe.values():
             table.trim()
 
-    def _telling(self, rows: Rows) -> Longs:
-        """The rows that may tell something new: once more than f have a message, no more do."""
+    def _informative(self, rows: Rows) -> Longs:
+        """The rows that may add something: once more than f have a message, no more do."""
         order, kind = rows.by_message, rows.numbers("kind")
         others = np.flatnonzero(~_HAD[kind] & (rows.numbers("bsid") >= 0))
         had = order[_HAD[kind[order]]]
@@ -123,7 +123,7 @@ class SafePurgingKernel(Kernel):
             self._until_there[n, cover].append(message)
 
     def _has(self, n: int, message: _Id) -> None:
-        """A node has a message; what follows from that for others follows at once."""
+        """Note that a node has a message, and everything that follows from that for others."""
         news = [(n, message)]
         while news:
             n, message = news.pop()
@@ -154,7 +154,7 @@ class SafePurgingKernel(Kernel):
             f"purges {message} from retransmission for {cover}, which is not safe: "
             f"{have} have it, and {self.run.header.f + 1} must"
         )
-        self.tell(PROPERTY.name, n, [message, cover], time_ns, text)
+        self.report(PROPERTY.name, n, [message, cover], time_ns, text)
 
 
 def _pages() -> SeqTable:

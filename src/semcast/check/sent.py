@@ -1,4 +1,4 @@
-"""What one sender multicast, compactly: positions, annotations, streams. Rows in, answers out.
+"""What one sender multicast, compactly: places, annotations, key sequences. Rows in, answers out.
 
 Rows of multicasts come in the order in which they were written. A message replaces what was
 multicast before it, and nothing else. Some 60 bytes for a message and 8 for each that it names are
@@ -25,7 +25,7 @@ from semcast.journal import keys_in
 
 # How ranked messages of a key are ordered: rank, source, life, seq.
 Order: TypeAlias = tuple[int, int, int, int]
-_NO_STREAM: Final = -1
+_NO_SEQUENCE: Final = -1
 
 
 @final
@@ -48,7 +48,7 @@ class Sent:
         self.ranked: Final[dict[int, tuple[str, Order]]] = {}
         self._history: Final = KeyHistory()
         # Where the order is "key".
-        self.streams: Final = Streams() if run.header.order == "key" else None
+        self.sequences: Final = KeySequences() if run.header.order == "key" else None
         # Rows that are no multicast as it should be: a number again, or in the name of another.
         self.repeated: Final[list[Row]] = []
         self.foreign: Final[list[Row]] = []
@@ -56,15 +56,15 @@ class Sent:
         self._last_seq = -1
 
     def feed(self, rows: Rows) -> None:
-        """Some more multicasts."""
-        if self.streams is None and len(rows) > 64 and self._add_many(rows):
+        """Add some more multicasts."""
+        if self.sequences is None and len(rows) > 64 and self._add_many(rows):
             return
         for row in rows.each:
             self._add(row)
         self.index.trim()
 
     def _add(self, row: Row) -> None:
-        """One multicast; only the first of a number counts."""
+        """Add one multicast; only the first of a number counts."""
         _, n, _, seq, _, _, at, _, _, obsoletes, key, rank, chain_at, _ = row
         if self.index[seq] >= 0:
             self.repeated.append(row)
@@ -85,8 +85,8 @@ class Sent:
         self.ats.append(at)
         self.covered_at.append(NEVER if chain_at is None else chain_at)
         self._starts.append(len(self._edges))
-        if self.streams is not None:
-            self.streams.add(obsoletes, key, rank)
+        if self.sequences is not None:
+            self.sequences.add(obsoletes, key, rank)
 
     def _named(self, number: int, seq: int, obsoletes: list[int], key: str | None) -> list[int]:
         """The messages that this one names; -1 for those that nobody multicast."""
@@ -187,36 +187,36 @@ class Sent:
 
 
 @final
-class Streams:
-    """The streams of one sender where the order is "key": what is delivered in order, one by one.
+class KeySequences:
+    """The sequences of one sender where the order is "key": what is delivered in order, one by one.
 
-    A stream is what the sender multicast about one key, alone or with others, or without any
-    annotation. A message about several keys is in the stream of each. A ranked use of a key is a
-    stream of its own. What names others and has no key is in no stream.
+    A sequence is what the sender multicast about one key, alone or with others, or without any
+    annotation. A message about several keys is in the sequence of each. A ranked use of a key is a
+    sequence of its own. What names others and has no key is in no sequence.
     """
 
     def __init__(self) -> None:
-        # By message: its stream, and its place there. By stream: its messages.
+        # By message: its sequence, and its place there. By sequence: its messages.
         self._of: Final = array("q")
         self._place: Final = array("q")
         self.messages: Final[list[array[int]]] = []
-        # Of messages about several keys: all streams and places.
+        # Of messages about several keys: all sequences and places.
         self._several: Final[dict[int, list[tuple[int, int]]]] = {}
         self._numbers: Final[dict[tuple[str, bool], int]] = {}
 
     def of(self, message: int) -> list[tuple[int, int]]:
-        """The streams that a message is in, and its place in each."""
+        """The sequences that a message is in, and its place in each."""
         several = self._several.get(message)
         if several is not None:
             return several
-        stream = self._of[message]
-        return [] if stream == _NO_STREAM else [(stream, self._place[message])]
+        sequence = self._of[message]
+        return [] if sequence == _NO_SEQUENCE else [(sequence, self._place[message])]
 
     def add(self, obsoletes: list[int] | None, key: str | None, rank: int | None) -> None:
-        """The next message."""
+        """Add the next message."""
         key, ranked = key or "", rank is not None
         if not key and (ranked or obsoletes):
-            self._of.append(_NO_STREAM)
+            self._of.append(_NO_SEQUENCE)
             self._place.append(0)
             return
         message = len(self._of)
@@ -229,8 +229,8 @@ class Streams:
         self._place.append(places[0][1])
 
     def _add_to(self, name: tuple[str, bool], message: int) -> tuple[int, int]:
-        stream = self._numbers.setdefault(name, len(self._numbers))
-        if stream == len(self.messages):
+        sequence = self._numbers.setdefault(name, len(self._numbers))
+        if sequence == len(self.messages):
             self.messages.append(array("q"))
-        self.messages[stream].append(message)
-        return stream, len(self.messages[stream]) - 1
+        self.messages[sequence].append(message)
+        return sequence, len(self.messages[sequence]) - 1

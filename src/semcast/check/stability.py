@@ -27,7 +27,7 @@ from semcast.check.rows import (
 
 
 @final
-class _Stream:
+class _Progress:
     """How far each node has come in the stream of one sender."""
 
     def __init__(self, nodes: int) -> None:
@@ -69,7 +69,7 @@ class StabilityKernel(Kernel):
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
-        self._streams: Final[dict[int, _Stream]] = {}
+        self._progress: Final[dict[int, _Progress]] = {}
 
     def feed_many(self, rows: Rows) -> bool:
         """Compare each stable event with how far everybody is."""
@@ -81,7 +81,7 @@ class StabilityKernel(Kernel):
         if any(up_to is None for up_to in followed):
             return False
         for (number, _), up_to in zip(parts, followed, strict=True):
-            self._streams[number].up_to.update(up_to or {})
+            self._progress[number].up_to.update(up_to or {})
         return True
 
     def _follow(self, rows: Rows, sid: int, here: Longs) -> dict[int, int] | None:
@@ -89,18 +89,18 @@ class StabilityKernel(Kernel):
 
         None if that must be looked at row by row.
         """
-        stream = self._stream(sid)
+        progress = self._progress_of(sid)
         kind, n, seq = (rows.numbers(name)[here] for name in ("kind", "n", "seq"))
-        told = np.flatnonzero(kind == STABLE)
+        steps = np.flatnonzero(kind == STABLE)
         has = np.flatnonzero((kind == RECEIVE) | (kind == SKIP) | (kind == MULTICAST))
-        if not stream.is_whole or len(told) + len(has) < len(here):
+        if not progress.is_whole or len(steps) + len(has) < len(here):
             return None
-        stable, told_at = seq[told], rows.numbers("at")[here[told]]
+        stable, stable_at = seq[steps], rows.numbers("at")[here[steps]]
         by_node = has[np.argsort(n[has], kind="stable")]
         parts = dict(slices_of(n[by_node]))
         found: dict[int, int] = {}
         newest = int(stable.max(initial=0))
-        for node, up_to in stream.up_to.items():
+        for node, up_to in progress.up_to.items():
             if node not in parts and newest <= up_to:
                 continue
             came = by_node[parts.pop(node, slice(0))]
@@ -111,41 +111,41 @@ class StabilityKernel(Kernel):
             found[node] = up_to + len(came)
             # Where the node got as far as what is said to be stable, if it did.
             place = np.append(came, len(here))[np.clip(stable - up_to - 1, 0, len(came))]
-            late = (stable > up_to) & (place > told)
-            if (late & (self.run.gone_at[node] >= told_at)).any():
+            late = (stable > up_to) & (place > steps)
+            if (late & (self.run.gone_at[node] >= stable_at)).any():
                 return None
         return None if parts else found
 
-    def _stream(self, sid: int) -> _Stream:
-        stream = self._streams.get(sid)
-        if stream is None:
-            stream = self._streams[sid] = _Stream(self.run.initial.bit_count())
-        return stream
+    def _progress_of(self, sid: int) -> _Progress:
+        progress = self._progress.get(sid)
+        if progress is None:
+            progress = self._progress[sid] = _Progress(self.run.initial.bit_count())
+        return progress
 
     def feed_each(self, rows: Iterable[Row]) -> None:
         """Compare row by row."""
         for row in rows:
             kind, n, sid, seq, *_ = row
-            stream = self._streams.get(sid) or self._stream(sid)
+            progress = self._progress.get(sid) or self._progress_of(sid)
             if kind == STABLE:
-                if seq > stream.all_up_to:
-                    self._on_stable(stream, row)
+                if seq > progress.all_up_to:
+                    self._on_stable(progress, row)
             elif kind == JOIN:
-                if n not in stream.up_to:
-                    stream.begin(n, seq)
+                if n not in progress.up_to:
+                    progress.begin(n, seq)
             elif kind != PURGE_RETRANSMIT:
-                stream.has(n, seq)
+                progress.has(n, seq)
 
-    def _on_stable(self, stream: _Stream, row: Row) -> None:
+    def _on_stable(self, progress: _Progress, row: Row) -> None:
         _, n, sid, seq, _, _, at, time_ns, *_ = row
         gone_at = self.run.gone_at
         behind = {
             other: up_to
-            for other, up_to in stream.up_to.items()
+            for other, up_to in progress.up_to.items()
             if up_to < seq and gone_at[other] >= at
         }
         if not behind:
-            stream.all_up_to = seq
+            progress.all_up_to = seq
             return
         last = min(behind, key=behind.__getitem__)
         stable = self.message(sid, seq)
@@ -153,7 +153,7 @@ class StabilityKernel(Kernel):
             f"takes {stable} for stable, but {self.run.nodes[last]} has "
             f"only what comes up to {behind[last]}"
         )
-        self.tell(PROPERTY.name, n, [stable], time_ns, text)
+        self.report(PROPERTY.name, n, [stable], time_ns, text)
 
 
 PROPERTY: Final = Property("Stability", {IN_ORDER: StabilityKernel}, ("stable",), one_order=True)

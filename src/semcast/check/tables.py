@@ -1,8 +1,9 @@
-"""Something for each seq of a sender: tables that grow with the seqs that are there.
+"""A number for each seq of a sender: tables that grow with the seqs that are there.
 
-Numbers in, numbers out, one by one or many at once. What is set one by one is a dictionary's, which
-is fast for small journals; what is set at once, or grows beyond `FEW`, lies in pages of 4,096 seqs,
-so that a large table takes as much memory as there are messages where seqs are dense.
+Numbers go in and come out, one by one or many at once. What is set one by one is kept in a
+dictionary, which is fast for small journals. What is set at once, or grows beyond `FEW`, lies in
+pages of 4,096 seqs, so that a large table takes as much memory as there are messages where seqs are
+dense.
 """
 
 from typing import Any, Final, final
@@ -32,7 +33,7 @@ class SeqTable(dict[int, int]):
         return self._empty if page is None else int(page[seq & _PAGE_MASK])
 
     def trim(self) -> None:
-        """Move what was set one by one to the pages, if it is a lot; call it now and then."""
+        """Move what was set one by one to the pages if it is a lot; call this now and then."""
         if len(self) > FEW:
             self._settle()
 

@@ -1,7 +1,7 @@
 """What is said of a whole run, by whoever judged it: counts, the first violations, what is missing.
 
 `semcast check` and `semcast verify` print the same verdicts. A report of one process becomes one
-here; `pipeline.verify` puts its own together.
+here; `pipeline.verification` puts its own together.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class RunVerdict:
 
     run: str
     events: int
-    # Why what must hold in the end was not judged, or nothing.
+    # Why what must hold in the end was not judged; empty if it was.
     not_at_rest: str = ""
     # By property: how many events were judged, and how often it is broken.
     judged: dict[str, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class RunVerdict:
 
 
 def not_judged_yet(run: RunFacts) -> RunVerdict:
-    """A verdict without judgement; but who is excused is known."""
+    """A verdict before anything was judged: it only says who is excused."""
     excused: dict[str, str] = {}
     if not run.header.one_order:
         for n, node in enumerate(run.nodes):

@@ -1,4 +1,4 @@
-"""What is told of a broken promise: which property, by whom, about which messages, and when.
+"""What is reported of a broken promise: which property, by whom, about which messages, and when.
 
 One lost message breaks Agreement, and often FIFO Completeness and Validity as well. Whoever mends
 it wants to know once which messages of which sender are missing at which member: `missing_in`.
@@ -53,7 +53,7 @@ class Missing(NamedTuple):
 
 
 def missing_in(violations: Iterable[Violation]) -> list[Missing]:
-    """By member and sender, in order of their names: what these violations say is missing."""
+    """What these violations say is missing, by member and sender in order of their names."""
     found: dict[tuple[str, str], set[int]] = {}
     for one in violations:
         message = one.messages[0]

@@ -110,7 +110,7 @@ app.command("profile", short_help="Traffic: what replaces what, how soon, how of
 )
 app.command("plan", short_help="The smallest buffer that carries a slow receiver.")(plan.plan)
 app.command("sweep", short_help="A scenario over a grid of settings and seeds.")(sweep.sweep)
-app.command("analyse", short_help="Rates, latencies, purging: what a journal tells.")(
+app.command("analyse", short_help="Rates, latencies, purging: what a journal says.")(
     analyse.analyse
 )
 app.command("check", short_help="Judge a small journal in seconds, without Spark.")(check.check)

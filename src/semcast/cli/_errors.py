@@ -37,7 +37,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except Exception as error:
         # Usage errors of click, which some versions of typer carry inside and some import, so
-        # that only their method tells them from our bugs.
+        # that only their method distinguishes them from our bugs.
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise

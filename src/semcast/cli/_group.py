@@ -139,7 +139,7 @@ class Target:
             yield {name: one.result() for name, one in joining.items()}
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
-        """For questions; whoever asks is no member."""
+        """An asker for this group; whoever asks is no member."""
         from semcast.live.meeting.asker import Asker
 
         return Asker(self.config(members=(), size=1), others)
@@ -204,7 +204,7 @@ def discarding(group: "Group") -> Iterator[None]:
 
 @contextmanager
 def _saying_so_if_it_takes_long(config: "GroupConfig") -> Iterator[None]:
-    """The other members may take their time to come."""
+    """Say that we wait for other members, if they take their time to come."""
 
     def say() -> None:
         log.warning(

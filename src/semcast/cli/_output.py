@@ -25,16 +25,12 @@ def null_if_unlimited(value: float) -> float | None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """The first column names the row; the others are numbers, set to the right."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for at, column in enumerate(columns):
-        table.add_column(column, justify="right" if at else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
+    from semcast.cli._tables import fitted
+
+    console = Console(highlight=False)
+    console.print(fitted(console, title, columns, rows))
 
 
 def print_commands(title: str, commands: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""How this program was started in; commands as its user can type them out.
+"""Spells our commands the way that the user of this process has to type them.
 
 After `make demo` there is `.venv/bin/semcast` and no `semcast` on the path, so a hint that says
 `semcast verify` would not work as printed. Texts are written with `semcast`, and spelled here.
@@ -27,14 +27,14 @@ def program() -> str:
 
 
 def spelled(text: str) -> str:
-    """Words for a person, in which every command of ours is as it has to be typed."""
+    """A text for people, in which every command of ours is written as it has to be typed."""
     name = program()
     return text if name == PROGRAM else _commands().sub(lambda _: f"{name} ", text)
 
 
 @cache
 def _commands() -> re.Pattern[str]:
-    """Our name before one of our commands; elsewhere it is a word like others."""
+    """Matches our name before one of our commands; elsewhere it is a word like others."""
     from semcast.cli import app  # which imports whoever asks
 
     groups = [one.name for one in app.registered_groups]

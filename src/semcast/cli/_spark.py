@@ -1,7 +1,7 @@
 """What every command on Spark shares: --master, --conf, and the session they ask for."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,32 +29,45 @@ ConfOption = Annotated[
 ]
 
 
-def require_spark() -> None:
-    """PipelineError if pyspark is not installed: before whatever imports it."""
-    import semcast.pipeline.spark.session  # noqa: F401
+@contextmanager
+def spark_opener(
+    command: str, master: str | None = None, conf: Sequence[str] | None = None
+) -> "Iterator[Callable[[], SparkSession]]":
+    """A function that opens a session for one command, which is stopped at its end.
+
+    So the command can look at its arguments before the seconds that Spark takes to start. A session
+    that runs in this process already (a notebook's, a test's) is used and left alone.
+    """
+    from semcast.pipeline.spark import require_spark
+    from semcast.pipeline.spark.conf import check_master, parse_conf
+
+    wishes = parse_conf(conf or ())
+    if master is not None:
+        check_master(master)
+    require_spark()
+    from semcast.pipeline.spark.session import close_session, open_session, running_session, where
+
+    ours: list[SparkSession] = []
+
+    def open_once() -> "SparkSession":
+        is_new = running_session() is None
+        spark = open_session(command, master, wishes)
+        if is_new:
+            ours.append(spark)
+            print(f"semcast: {where(spark)}", file=sys.stderr)
+        return spark
+
+    try:
+        yield open_once
+    finally:
+        for spark in ours:
+            close_session(spark)
 
 
 @contextmanager
 def spark_session(
     command: str, master: str | None = None, conf: Sequence[str] | None = None
 ) -> "Iterator[SparkSession]":
-    """A session for one command, stopped at its end.
-
-    One that runs in this process already (a notebook's, a test's) is used and left alone.
-    """
-    from semcast.pipeline.spark.conf import check_master, parse_conf
-
-    wishes = parse_conf(conf or ())  # before the seconds that the imports and the start take
-    if master is not None:
-        check_master(master)
-    from semcast.pipeline.spark.session import close_session, open_session, running_session, where
-
-    ours = running_session() is None
-    spark = open_session(command, master, wishes)
-    try:
-        if ours:
-            print(f"semcast: {where(spark)}", file=sys.stderr)
-        yield spark
-    finally:
-        if ours:
-            close_session(spark)
+    """A session for one command, opened at once."""
+    with spark_opener(command, master, conf) as open_spark:
+        yield open_spark()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from semcast.sim.stability.round_scenario import StabilityScenario
 
 WRONG: Final = 1
-Tell = Callable[[float], None] | None
+Show = Callable[[float], None] | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def changes(
 
 
 def run(
-    scenario: "Scenario", seed: int, plot: Path | None, as_json: bool, tell: Tell = None
+    scenario: "Scenario", seed: int, plot: Path | None, as_json: bool, show: Show = None
 ) -> int:
     """Run every case of a scenario; the exit code is 1 if a member agreed on the wrong thing."""
     from semcast.sim.stability.round_scenario import StabilityScenario
@@ -64,12 +64,12 @@ def run(
     if scenario.cases()[0][1].traffic is not None:
         if plot is not None:
             raise InputError("--plot draws rounds without traffic; leave it out")
-        return _run_paced(scenario, seed, as_json, tell)
+        return _run_paced(scenario, seed, as_json, show)
     if plot is not None:
         from semcast.report.figures import require_report
 
         require_report()  # before a long run, not after it
-    cases = _run_cases(scenario, seed, tell)
+    cases = _run_cases(scenario, seed, show)
     single = len(cases) == 1 and len(cases[0].outcomes) == 1
     if as_json:
         print_json(_as_json(cases, seed, single))
@@ -83,7 +83,7 @@ def run(
     return WRONG if wrong else 0
 
 
-def _run_cases(scenario: "StabilityScenario", seed: int, tell: Tell) -> list[Case]:
+def _run_cases(scenario: "StabilityScenario", seed: int, show: Show) -> list[Case]:
     from semcast.sim.stability.world import run as run_one
 
     found = []
@@ -95,8 +95,8 @@ def _run_cases(scenario: "StabilityScenario", seed: int, tell: Tell) -> list[Cas
         for number in range(repeat):
 
             def share(part: float, done: int = done) -> None:
-                if tell is not None:
-                    tell((done + part) / sum(repeats))
+                if show is not None:
+                    show((done + part) / sum(repeats))
 
             outcomes.append(run_one(case, seed + number, share))
             done += 1
@@ -116,7 +116,7 @@ def _as_json(cases: list[Case], seed: int, single: bool) -> dict[str, object]:
     return head | {"runs": runs}
 
 
-def _run_paced(scenario: "StabilityScenario", seed: int, as_json: bool, tell: Tell) -> int:
+def _run_paced(scenario: "StabilityScenario", seed: int, as_json: bool, show: Show) -> int:
     """Round after round under traffic."""
     from semcast.sim.stability.pace import run as run_one
 
@@ -125,8 +125,8 @@ def _run_paced(scenario: "StabilityScenario", seed: int, as_json: bool, tell: Te
     for done, (variant, case) in enumerate(listed):
 
         def share(part: float, done: int = done) -> None:
-            if tell is not None:
-                tell((done + part) / len(listed))
+            if show is not None:
+                show((done + part) / len(listed))
 
         found.append((variant, run_one(case, seed, share)))
     if as_json:

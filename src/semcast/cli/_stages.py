@@ -18,15 +18,15 @@ class Stages:
         self._began_s: Final = time.monotonic()
 
     def begin(self, what: str) -> None:
-        """The next stage begins."""
+        """Say which stage begins."""
         assert self._begun < self._count
         self._begun += 1
-        self._tell(f"{self._begun}/{self._count} {what}")
+        self._print(f"{self._begun}/{self._count} {what}")
 
     def end(self) -> None:
-        """All is done."""
-        self._tell("done")
+        """Say that all is done."""
+        self._print("done")
 
-    def _tell(self, what: str) -> None:
+    def _print(self, what: str) -> None:
         elapsed_s = time.monotonic() - self._began_s
         print(f"semcast: {elapsed_s:3.0f} s: {what}", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ FormatOption = Annotated[
         "--format", metavar="FORMAT", help="csv, json or parquet; without it, by the file's name."
     ),
 ]
-# The same in all three, so that what one of them says of a trace holds for the others.
+# All three have the same option, so that what one says of a trace holds for the others.
 PerSenderOption = Annotated[
     bool,
     typer.Option(

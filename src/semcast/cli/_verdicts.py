@@ -39,10 +39,10 @@ ShowOption = Annotated[
 ]
 
 
-def told(
+def report(
     journal: Path, verdicts: "Sequence[RunVerdict]", show: int, per_run: bool, as_json: bool
 ) -> int:
-    """Print the verdicts; the exit code."""
+    """Print the verdicts; returns the exit code."""
     if as_json:
         print_json(_as_json(journal, verdicts, show, per_run))
     else:

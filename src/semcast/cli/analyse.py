@@ -1,27 +1,20 @@
 """`semcast analyse`: journals in; rates, purging, latencies, buffers out, at any size, by Spark."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from semcast.journal import Header
-    from semcast.pipeline.analyse.questions import Analysis
+    from semcast.pipeline.analysis.answers import Answers, Tables
 
 Row = Mapping[str, Any]
-Tables = dict[str, list[Row]]
-
-# What the first screen is made of.
-_FIRST: Final = ("throughput", "purging", "latency", "blocked")
-# Rows of one table that are fetched, and that are shown, at most.
-ROWS_MAX: Final = 200_000
+# More rows of one table are not shown.
 _SHOWN_MAX: Final = 40
 
 
@@ -60,188 +53,92 @@ def analyse(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What happened in these runs? From the journals alone, of any size, by Spark.
+    """What happened in these runs? Spark works it out from the journals alone, of any size.
 
-    First a line for each run and one for each member. --show adds tables, --all shows all of them,
-    and --json prints all of them unless --show names some.
+    It prints a line for each run and one for each member. --show adds tables, --all shows all of
+    them, and --json prints all of them unless --show names some.
 
     \b
     Example:
       semcast sim run examples/scenarios/slow-reader.toml --journal journals
       semcast analyse journals --since-s 5 --until-s 20 --show semantic,occupancy
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    require_spark()
-    from semcast.journal import chosen_runs
-    from semcast.pipeline.analyse.questions import QUESTIONS, Analysis, Options
-    from semcast.pipeline.analyse.runs import Span
-    from semcast.pipeline.journals import read_journals
+    from semcast.pipeline import analyse as answer
+    from semcast.pipeline.spark import require_spark
 
-    options = Options(Span(since_s, until_s), window_s, round_ms)
-    shown = _names(show, QUESTIONS)
+    require_spark()
+    from semcast.pipeline.analysis.questions import QUESTIONS
+
+    shown = list(dict.fromkeys(name.strip() for name in show.split(",") if name.strip()))
     if everything or ((as_json or out is not None) and not shown):
         shown = list(QUESTIONS)
-    asked = list(dict.fromkeys((*_FIRST, *shown)))
-    chosen_runs(journal, runs)  # before the seconds that Spark takes to start
-    with spark_session("analyse", master, conf) as spark:
-        journals = read_journals(spark, journal, runs)
-        with Analysis(journals, asked, options) as analysis:
-            tables = {name: _rows(spark, analysis, name, out) for name in asked}
-    summary = [_summary(run, header, tables) for run, header in journals.headers.items()]
+    with spark_opener("analyse", master, conf) as spark:
+        found = answer(
+            journal,
+            shown,
+            runs=runs,
+            since_s=since_s,
+            until_s=until_s,
+            window_s=window_s,
+            round_ms=round_ms,
+            out=out,
+            spark=spark,
+        )
     if as_json:
-        print_json(
-            {"journal": str(journal), "since_s": since_s, "until_s": until_s, "runs": summary}
-            | {name: tables[name] for name in QUESTIONS if name in tables}
-        )
+        about: dict[str, object] = {"journal": str(journal), "since_s": since_s, "until_s": until_s}
+        print_json({**about, "runs": [asdict(one) for one in found.runs], **found.tables})
         return
-    _print_first(journals.headers, summary, tables)
-    members = {(row["run"], row["node"]): _member(row) for row in tables["throughput"]}
+    _print_first(found)
+    members = {(row["run"], row["node"]): _member(row) for row in found.tables["throughput"]}
     for name in shown:
-        _print_rows(name, QUESTIONS[name].about, tables[name], members)
+        _print_rows(name, QUESTIONS[name].about, found.tables[name], members)
     if out is not None:
-        print_words(f"Tables: {', '.join(str(out / name) for name in asked)}")
-
-
-def _names(show: str, known: Mapping[str, object]) -> list[str]:
-    from semcast.errors import ConfigError
-
-    names = [name.strip() for name in show.split(",") if name.strip()]
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"--show {name!r} is no table; choose from {', '.join(known)}")
-    return list(dict.fromkeys(names))
-
-
-def _rows(spark: "SparkSession", analysis: "Analysis", name: str, out: Path | None) -> list[Row]:
-    """The rows of a table in order; with `out`, what was written there."""
-    from semcast.errors import ConfigError
-    from semcast.pipeline.spark.progress import run_job
-
-    def fetch() -> list[Row]:
-        table = analysis.table(name)
-        if out is not None:
-            table = _written(spark, table, out / name)
-        return [row.asDict() for row in table.limit(ROWS_MAX + 1).collect()]
-
-    rows = run_job(spark, name, fetch)
-    if len(rows) > ROWS_MAX:
-        raise ConfigError(
-            f"more than {ROWS_MAX} rows about {name}; choose runs with --run, longer windows with "
-            "--window-s, or read what --out writes"
-        )
-    return sorted(rows, key=_order)
-
-
-def _written(spark: "SparkSession", table: "DataFrame", folder: Path) -> "DataFrame":
-    table.coalesce(1).write.mode("overwrite").parquet(str(folder))
-    return spark.read.schema(table.schema).parquet(str(folder))
-
-
-def _order(row: Row) -> tuple[Any, ...]:
-    """By run, member (p2.1 before p10.1), view, and whatever else names the row."""
-    node = str(row.get("node", "p0.0"))
-    number, _, life = node.removeprefix("p").partition(".")
-    rest = [str(row.get(name, "")) for name in ("buffer", "place", "reason", "of", "own")]
-    numbers = [-1 if row.get(name) is None else row[name] for name in _NUMBERS]
-    return (row["run"], int(number), int(life), numbers[0], *rest, *numbers[1:])
-
-
-_NUMBERS: Final = ("view", "window", "recipients", "receivers")
+        print_words(f"Tables: {', '.join(str(out / name) for name in found.tables)}")
 
 
 # -- the first screen ------------------------------------------------------------------------------
 
 
-def _summary(run: str, header: "Header", tables: Tables) -> Row:
-    """One run in a few numbers, each the group's or that of its worst member."""
-    members = [row for row in tables["throughput"] if row["run"] == run]
-    recorded = [row for row in members if row["recorded"]]
-    here = {
-        name: [row for row in tables[name] if row["run"] == run]
-        for name in ("purging", "latency", "blocked")
-    }
-    length_s = max((row["measured_s"] for row in members), default=0.0)
-    sent = sum(row["multicast"] for row in members)
-    rates = [row["delivered_msg_s"] for row in recorded if row["measured_s"] == length_s > 0]
-    return {
-        "run": run,
-        "group": header.group,
-        "seed": header.seed,
-        "one_clock": header.one_order,
-        "members": len({row["node"] for row in members}),
-        "measured_s": length_s,
-        "sent": sent,
-        "sent_rate_msg_s": sent / length_s if length_s else None,
-        "delivered_rate_min_msg_s": min(rates, default=None),
-        "delivered_rate_max_msg_s": max(rates, default=None),
-        "not_delivered_share_max": max(_not_delivered(here["purging"]).values(), default=0.0),
-        "latency_p99_max_ms": max((row["latency_p99_ms"] for row in here["latency"]), default=None),
-        "blocked_share_max": max(
-            (row["blocked_share"] or 0.0 for row in here["blocked"]), default=0.0
-        ),
-        "events_left_out": header.left_out,
-    }
-
-
-def _not_delivered(purging: Sequence[Row]) -> dict[tuple[Any, ...], float]:
-    """By member and view: the share of what the group sent that it did not deliver (SRM §6.2)."""
-    shares: dict[tuple[Any, ...], float] = {}
-    for row in purging:
-        if row["place"] in ("delivery", "network"):
-            name = (row["run"], row["node"], row["view"])
-            shares[name] = shares.get(name, 0.0) + (row["share_of_sent"] or 0.0)
-    return shares
-
-
-def _print_first(headers: Mapping[str, "Header"], summary: Sequence[Row], tables: Tables) -> None:
-    columns = [
-        "run", "members", "s", "sent", "sent/s", "taken/s", "at most", "replaced", "p99 ms",
-        "blocked",
-    ]  # fmt: skip
+def _print_first(found: "Answers") -> None:
+    columns = ["run", "members", "s", "sent/s", "taken/s", "replaced", "p99 ms", "blocked"]
     rows = [
         (
-            str(row["run"]),
-            str(row["members"]),
-            f"{row['measured_s']:.1f}",
-            f"{row['sent']:,}",
-            _number(row["sent_rate_msg_s"]),
-            _number(row["delivered_rate_min_msg_s"]),
-            _number(row["delivered_rate_max_msg_s"]),
-            f"{row['not_delivered_share_max']:.1%}",
-            _number(row["latency_p99_max_ms"]),
-            f"{row['blocked_share_max']:.1%}",
+            row.run,
+            str(row.members),
+            f"{row.measured_s:.1f}",
+            _number(row.sent_rate_msg_s),
+            _number(row.delivered_rate_min_msg_s),
+            f"{row.not_delivered_share_max:.1%}",
+            _number(row.latency_p99_max_ms),
+            f"{row.blocked_share_max:.1%}",
         )
-        for row in summary[:_SHOWN_MAX]
+        for row in found.runs[:_SHOWN_MAX]
     ]
-    print_table(f"{len(summary)} runs" if len(summary) > 1 else "The run", columns, rows)
-    _print_members(tables)
+    print_table(f"{len(found.runs)} runs" if len(found.runs) > 1 else "The run", columns, rows)
+    _print_members(found.tables)
     print_words(
         "Replaced: the share of what the group sent that a member did not take because a later "
-        "message was, or will be. p50 and p99: from multicast until taken. A run's line has what "
-        "its slowest and its fastest member took, and otherwise its worst member's numbers."
+        "message was, or will be. p50 and p99: from multicast until taken. Beside what the group "
+        "sent, a run's line has the numbers of its slowest or worst member."
     )
-    several = [run for run, header in headers.items() if not header.one_order]
+    several = [run for run, header in found.headers.items() if not header.one_order]
     if several:
         print_words(
             f"Latencies of {', '.join(several[:3])}{', …' if len(several) > 3 else ''} compare "
             "the clocks of several members; they are off by as much as those differ."
         )
-    left_out = sum(row["events_left_out"] for row in summary)
+    left_out = sum(row.events_left_out for row in found.runs)
     if left_out:
         print_words(f"{left_out:,} events were never written down: these journals have gaps.")
 
 
-def _print_members(tables: Tables) -> None:
+def _print_members(tables: "Tables") -> None:
     columns = [
-        "member",
-        "sent/s",
-        "got/s",
-        "taken/s",
-        "replaced",
-        "p50 ms",
-        "p99 ms",
-        "blocked",
-    ]
-    shares = _not_delivered(tables["purging"])
+        "member", "sent/s", "got/s", "taken/s", "replaced", "p50 ms", "p99 ms", "blocked",
+    ]  # fmt: skip
+    from semcast.pipeline.analysis.answers import not_delivered
+
+    shares = not_delivered(tables["purging"])
     latency = {_name(row): row for row in tables["latency"]}
     blocked = {_name(row): row for row in tables["blocked"]}
     by_run: dict[str, list[tuple[str, ...]]] = {}

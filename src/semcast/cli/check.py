@@ -15,10 +15,10 @@ from semcast.cli._verdicts import (
     RestOption,
     RunOption,
     ShowOption,
-    told,
+    report,
 )
 
-# So many events take a few seconds: of more, people are told how far it is.
+# More events than this take longer than a few seconds, so the command shows how far it is.
 EVENTS_QUICK_MAX: Final = 50_000
 
 
@@ -35,8 +35,8 @@ def check(
 ) -> int:
     """Judge every property that was promised, in this process: without Java, without Spark.
 
-    Says the same as `semcast verify`, in seconds, of journals that fit into memory; of larger ones
-    it says so before it begins. The exit code is 1 if a promise is broken.
+    It gives the same verdicts as `semcast verify`, in seconds, if the journals fit into memory. If
+    they are too large it says so before it begins. The exit code is 1 if a promise is broken.
 
     \b
     Example:
@@ -64,4 +64,4 @@ def check(
         if stages is not None:
             stages.begin(f"judging {len(log):,} events")
         verdicts.append(verdict_on(log, wanted, rest, show))
-    return told(journal, verdicts, show, per_run, as_json)
+    return report(journal, verdicts, show, per_run, as_json)

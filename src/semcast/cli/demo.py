@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from semcast.cli._output import JsonOption, print_commands, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_session
 from semcast.cli._stages import Stages
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def demo(
 
     if keep is not None and keep.exists():
         raise InputError(f"{keep} is there already; name a folder that is not")
+    from semcast.pipeline.spark import require_spark
+
     require_spark()
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as temporary:
         journal = keep or Path(temporary) / "journal"
@@ -58,9 +60,9 @@ def demo(
         traffic, said = _record(seconds, journal, as_json, stages)
         stages.begin("Spark starts")
         with spark_session("demo", master, conf) as spark:
-            from semcast.pipeline.story import tell, write_trace
+            from semcast.pipeline.story import story_of, write_trace
 
-            story = tell(spark, journal, stages.begin)
+            story = story_of(spark, journal, stages.begin)
             trace = Path(temporary) / "traffic.csv"
             stages.begin("the same traffic is simulated, without purging")
             write_trace(spark, journal, trace)

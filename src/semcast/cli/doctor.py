@@ -107,6 +107,6 @@ def _print(checks: "list[Check]") -> None:
     for column in ("check", "", "found, and what to do"):
         table.add_column(column)
     for one in checks:
-        told = f"{one.found}. To do: {one.advice}" if one.advice else one.found
-        table.add_row(one.check, Text(one.status, style=colours[one.status]), Text(told))
+        advice = f"{one.found}. To do: {one.advice}" if one.advice else one.found
+        table.add_row(one.check, Text(one.status, style=colours[one.status]), Text(advice))
     Console(highlight=False).print(table)

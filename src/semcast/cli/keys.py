@@ -79,7 +79,7 @@ def install(
     material = _new_secret(new_secret_file)
     with target.asker({key: material}) as asker:
         answers = asker.ask("install", target.timeout_s, key_id=key, secret=material.hex())
-    return _told(target, "install", key, answers, as_json)
+    return _report(target, "install", key, answers, as_json)
 
 
 @group_command(asking=True)
@@ -100,7 +100,7 @@ def use(
         if not force:
             _require(asker, target, lambda keys: key in keys, f"has not installed key {key}")
         answers = asker.ask("use", target.timeout_s, key_id=key)
-    return _told(target, "use", key, answers, as_json)
+    return _report(target, "use", key, answers, as_json)
 
 
 @group_command(asking=True)
@@ -117,7 +117,7 @@ def remove(
         if not force:
             _require(asker, target, lambda keys: not keys.get(key, False), f"still uses key {key}")
         answers = asker.ask("remove", target.timeout_s, key_id=key)
-    return _told(target, "remove", key, answers, as_json)
+    return _report(target, "remove", key, answers, as_json)
 
 
 @group_command(asking=True)
@@ -199,7 +199,7 @@ def _complain_if_refused(answers: "Answers") -> None:
         raise ConfigError(f"{name} says: {why}")
 
 
-def _told(target: Target, what: str, key: int, answers: "Answers", as_json: bool) -> int:
+def _report(target: Target, what: str, key: int, answers: "Answers", as_json: bool) -> int:
     done = {name: one.body.get("changed") is True for name, one in sorted(answers.by_name.items())}
     refused = answers.refused
     if as_json:

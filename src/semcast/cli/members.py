@@ -1,4 +1,6 @@
-"""`semcast members`: a group in; who is in it and how they are doing, out. Asks, and joins not."""
+"""`semcast members`: a group in; who is in it and how they are doing, out. It asks and does not
+join.
+"""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +47,7 @@ def rows_of(answers: "Answers") -> list[dict[str, Any]]:
         for view in seen:
             name = str(view.get("name"))
             row = rows.setdefault(name, {"name": name, "answers": name in answers.by_name})
-            # A member knows best how it is doing; how it is seen, others know.
+            # A member knows best how it is doing, and others know best how they see it.
             knows = _SEEN if name != answer.name else view.keys() - _SEEN
             for key, value in view.items():
                 if key in knows or key not in row:

@@ -21,11 +21,11 @@ from semcast.errors import ConfigError, PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from rich.console import Group
+    from rich.console import Console, Group
 
     from semcast.live.config import GroupConfig
-    from semcast.pipeline.stream.book import Book
-    from semcast.pipeline.stream.tail import JournalTail
+    from semcast.pipeline.streaming.book import Book
+    from semcast.pipeline.streaming.tail import JournalTail
 
 VIOLATED: Final = 1
 _PATIENCE_S: Final = 0.1
@@ -66,7 +66,7 @@ def monitor(
             book = _new_book(config)
             query = _start(spark, config, book, Path(folder), interval)
             try:
-                with _told_to_end() as end, _shown(as_json) as show:
+                with _asked_to_end() as end, _shown(as_json) as show:
                     print(
                         f"semcast: watching {target.group}, {_how_long(seconds)}", file=sys.stderr
                     )
@@ -80,13 +80,13 @@ def monitor(
 def _tail(journal: Path | None) -> "JournalTail | None":
     if journal is None:
         return None
-    from semcast.pipeline.stream.tail import JournalTail
+    from semcast.pipeline.streaming.tail import JournalTail
 
     return JournalTail(journal)
 
 
 def _new_book(config: "GroupConfig") -> "Book":
-    from semcast.pipeline.stream.book import Book
+    from semcast.pipeline.streaming.book import Book
 
     return Book(config.order)
 
@@ -94,7 +94,7 @@ def _new_book(config: "GroupConfig") -> "Book":
 def _start(
     spark: "SparkSession", config: "GroupConfig", book: "Book", folder: Path, interval: float
 ) -> "StreamingQuery":
-    from semcast.pipeline.stream import FORMAT, register
+    from semcast.pipeline.streaming import FORMAT, register
 
     register(spark)
     rows = spark.readStream.format(FORMAT).options(**stream_options(config, folder)).load()
@@ -131,26 +131,26 @@ def _how_long(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM are how it ends: between two calls into Spark, never within one.
+def _asked_to_end() -> Iterator[threading.Event]:
+    """Let Ctrl-C and SIGTERM end the command between two calls into Spark, never within one.
 
     A second Ctrl-C ends it at once.
     """
-    told = threading.Event()
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield asked
         return
 
-    def tell(*_: object) -> None:
-        told.set()
+    def ask(*_: object) -> None:
+        asked.set()
         for number, handler in before.items():
             signal.signal(number, handler)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
-        signal.signal(number, tell)
+        signal.signal(number, ask)
     try:
-        yield told
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -158,7 +158,7 @@ def _told_to_end() -> Iterator[threading.Event]:
 
 @dataclass
 class _Watch:
-    """A query that runs, and who is told what it finds."""
+    """A query that runs, and the function that shows what it finds."""
 
     group: str
     query: "StreamingQuery"
@@ -190,10 +190,10 @@ class _Watch:
 
 
 def _raise_failure(query: "StreamingQuery") -> None:
-    """In one line: what our own code said in Spark's processes, or else Spark's first."""
+    """Raise, in one line, what our own code said in Spark's processes; else Spark's first line."""
     error = query.exception()
     if error is not None:
-        from semcast.pipeline.stream.refusal import reason
+        from semcast.pipeline.streaming.refusal import reason
 
         raise PipelineError(reason(error))
 
@@ -208,17 +208,17 @@ def _shown(as_json: bool) -> Iterator[Any]:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        yield lambda found: console.print(_page(found))
+        yield lambda found: console.print(_page(console, found))
         return
     with Live(console=console, auto_refresh=False) as live:
-        yield lambda found: live.update(_page(found), refresh=True)
+        yield lambda found: live.update(_page(console, found), refresh=True)
 
 
-def _page(found: dict[str, Any]) -> "Group":
-    from rich import box
+def _page(console: "Console", found: dict[str, Any]) -> "Group":
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
+
+    from semcast.cli._tables import fitted
 
     distance = found["distance_p90"]
     judged = "no violation" if not found["violations"] else f"{found['violations']} VIOLATIONS"
@@ -228,19 +228,19 @@ def _page(found: dict[str, Any]) -> "Group":
         f"{found['keys']:,} keys, 90% of replacements within "
         f"{'–' if distance is None else distance}; {judged}"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("sender")
-    for column in ("messages/s", "messages", "skipped", "last", "age p99"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for one in found["senders"]:
-        table.add_row(
-            Text(one["name"]),
+    columns = ("sender", "messages/s", "messages", "skipped", "last", "age p99 ms")
+    rows = [
+        (
+            one["name"],
             f"{one['messages_s']:,.0f}",
             f"{one['messages']:,}",
             f"{one['skipped_messages']:,}",
             f"#{one['last_seq']}",
-            f"{one['age_ms_p99']:,.1f} ms",
+            f"{one['age_ms_p99']:,.1f}",
         )
+        for one in found["senders"]
+    ]
+    table = fitted(console, "", columns, rows)
     wrong = [Text(text, style="bold red") for text in found["first_violations"]]
     note = found.get("journal_note")
     return Group(Text(summary), table, *wrong, *([Text(f"journal: {note}")] if note else []))

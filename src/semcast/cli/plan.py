@@ -1,13 +1,12 @@
 """`semcast plan`: a trace and a slow receiver in; the buffer and the bitmap that carry it, out."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 from semcast.cli._trace import (
     ColumnOption,
     FormatOption,
@@ -17,8 +16,8 @@ from semcast.cli._trace import (
 )
 
 if TYPE_CHECKING:
-    from semcast.pipeline.plan.confirm import Trial
-    from semcast.pipeline.plan.run import Plan, Wish
+    from semcast.pipeline.planning.confirm import Trial
+    from semcast.pipeline.planning.run import Plan
 
 NOT_CARRIED: Final = 1
 SEEDS_MAX: Final = 50
@@ -50,7 +49,7 @@ def plan(
         typer.Option("--receiver-share", help="The same as a share of the trace's mean rate."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=2, max=SEEDS_MAX, help="Streams drawn from the trace.")
+        int, typer.Option("--seeds", min=2, max=SEEDS_MAX, help="Samples drawn from the trace.")
     ] = 10,
     blocked_max: Annotated[
         float,
@@ -66,7 +65,7 @@ def plan(
     kind: FormatOption = None,
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Keep the replayed streams here; a cluster must see it."),
+        typer.Option("--work", help="Keep the replayed samples here; a cluster must see it."),
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -75,7 +74,7 @@ def plan(
     """The smallest buffer and bitmap that carry a slow receiver, confirmed by simulation.
 
     The closed form makes a guess from the trace's distances; a sweep that replays the trace, and
-    streams drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
+    samples drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
     GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver. With --per-sender
     bitmaps count each sender's own messages, and the buffer holds those of all.
 
@@ -86,67 +85,35 @@ def plan(
       semcast plan positions.csv.gz --per-sender --receiver-share 0.6
       semcast plan journals --only quotes-1 --receiver-share 0.5
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.errors import InputError
-    from semcast.pipeline.profile.find import find_stream
+    from semcast.pipeline import plan as find_plan
 
-    if not 0 < blocked_max < 1:
-        raise InputError(f"--blocked-max is {blocked_max:g}; it must be between 0 and 1")
-    stream = find_stream(trace, trace_options(column, time_unit, kind), only)
-    require_spark()
-    from semcast.pipeline.plan.run import Receiver, Wish, plan_found
-
-    wish = Wish(Receiver(receiver_rate, receiver_share), seeds, blocked_max, per_sender)
-    with spark_session("plan", master, conf) as spark:
-        found = plan_found(spark, stream, wish, work)
+    options = trace_options(column, time_unit, kind)
+    with spark_opener("plan", master, conf) as spark:
+        found = find_plan(
+            trace,
+            receiver_rate_msg_s=receiver_rate,
+            receiver_share=receiver_share,
+            seeds=seeds,
+            blocked_share_max=blocked_max,
+            per_sender=per_sender,
+            only=only,
+            options=options,
+            work=work,
+            spark=spark,
+        )
     if as_json:
-        print_json(_as_json(found, wish))
+        from semcast.pipeline.planning.run import as_json as object_of
+
+        print_json(object_of(found))
     else:
-        _print(found, wish)
+        _print(found)
     return 0 if found.final is not None else NOT_CARRIED
 
 
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _as_json(found: "Plan", wish: "Wish") -> dict[str, object]:
-    confirmed, final, hoped = found.confirmed, found.final, found.forecast
-    return {
-        "trace": found.profile.name,
-        "sense": "per_sender" if found.per_sender else "one_stream",
-        "messages": found.profile.messages,
-        "senders": found.profile.senders,
-        "mean_rate_msg_s": hoped.demand.sender_rate_msg_s,
-        "never_replaced_share": found.profile.never_replaced_share,
-        "by_number": found.profile.by_number,
-        "receiver_rate_msg_s": hoped.demand.receiver_rate_msg_s,
-        "receiver_rate_min_msg_s": hoped.receiver_rate_min_msg_s,
-        "purge_ratio_needed": hoped.ratio_needed,
-        "purge_ratio_limit": hoped.ratio_limit,
-        "carried": final is not None,
-        "buffer_messages": None if final is None else final.buffer_messages,
-        "k": None if final is None else final.k,
-        "k_per_sender": found.k_per_sender,
-        "closed_form": {"buffer_messages": hoped.buffer_messages, "k": hoped.k},
-        "expected": None if final is None else asdict(found.expected(final)),
-        "blocked_share_max": wish.blocked_share_max,
-        "seeds": wish.seeds,
-        "first_trial": None if confirmed is None else asdict(confirmed.first),
-        "final_trial": None if final is None else asdict(final),
-        "group_config": _config(found),
-    }
-
-
-def _config(found: "Plan") -> str | None:
-    from semcast.pipeline.plan.paste import group_config
-
-    final = found.final
-    if final is None:
-        return None
-    sizes = found.profile.sizes
-    return group_config(found.profile.name, final.buffer_messages, final.k, sizes.largest)
-
-
-def _print(found: "Plan", wish: "Wish") -> None:
+def _print(found: "Plan") -> None:
     demand = found.forecast.demand
     profile = found.profile
     print_words(
@@ -169,14 +136,13 @@ def _print(found: "Plan", wish: "Wish") -> None:
         _print_impossible(found)
         return
     trial = found.final or found.confirmed.first
-    _print_trial(trial, wish)
+    _print_trial(trial, found.wish.seeds)
     if found.final is None:
-        _print_not_carried(found, wish)
+        _print_not_carried(found)
         return
-    _print_carried(found, found.final, wish)
-    config = _config(found)
-    assert config is not None
-    print_words("", config)
+    _print_carried(found, found.final)
+    assert found.group_config is not None
+    print_words("", found.group_config)
 
 
 def _print_impossible(found: "Plan") -> None:
@@ -206,7 +172,7 @@ def _other_sense(found: "Plan") -> list[str]:
     ]
 
 
-def _print_trial(trial: "Trial", wish: "Wish") -> None:
+def _print_trial(trial: "Trial", seeds: int) -> None:
     rows = []
     for name, words in ROWS.items():
         form = ".2%" if name.endswith("_share") else ",.1f"
@@ -217,28 +183,27 @@ def _print_trial(trial: "Trial", wish: "Wish") -> None:
             on_drawn = f"{one.mean:{form}} ± {one.ci95 or 0.0:{form}}"
         rows.append((words, on_trace, on_drawn))
     title = f"Simulated with N = {trial.buffer_messages:,} and k = {trial.k}"
-    print_table(title, ["", "the trace", f"{wish.seeds} streams drawn from it"], rows)
+    print_table(title, ["", "the trace", f"{seeds} samples drawn from it"], rows)
 
 
-def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:
+def _print_carried(found: "Plan", final: "Trial") -> None:
     assert found.confirmed is not None
     hoped, first = found.forecast, found.confirmed.first
     model = found.expected(final)
     bound = model.sender_rate_max_msg_s
     sentences = [
         f"Carried with N = {final.buffer_messages:,} messages and k = {final.k}: the sender is "
-        f"blocked no more than {wish.blocked_share_max:.1%} of the time (mean and 95% confidence "
-        "interval).",
+        f"blocked no more than {found.wish.blocked_share_max:.1%} of the time (mean and 95% "
+        "confidence interval).",
         f"Under lasting congestion the closed form expects {model.purge_ratio:.1%} purged and "
         + ("any sender carried" if bound is None else f"a sender of {bound:,.0f} msg/s carried")
         + f"; a full buffer is {model.latency_full_ms:,.0f} ms of reading.",
     ]
     if final.buffer_messages != hoped.buffer_messages or final.k != hoped.k:
-        blocked = _blocked(first)
         sentences.append(
             f"The closed form alone asks for N = {hoped.buffer_messages:,} and k = {hoped.k}. It "
-            f"knows no bursts: with that the sender was blocked {blocked:.1%} of the time, so the "
-            "buffer was enlarged until the sweep carried it."
+            f"knows no bursts: with that the sender was blocked {first.blocked_share:.1%} of the "
+            "time, so the buffer was enlarged until the sweep carried it."
         )
     if found.k_per_sender is not None and not found.per_sender:
         sentences.append(
@@ -249,19 +214,12 @@ def _print_carried(found: "Plan", final: "Trial", wish: "Wish") -> None:
     print_words(*sentences)
 
 
-def _print_not_carried(found: "Plan", wish: "Wish") -> None:
+def _print_not_carried(found: "Plan") -> None:
     assert found.confirmed is not None
     print_words(
         f"Not carried by any buffer up to {found.confirmed.buffer_tried_max_messages:,} messages, "
-        f"with k up to 1,024: the sender is blocked more than {wish.blocked_share_max:.1%} of the "
-        "time. In the long run the closed form sees no obstacle, so bursts last too long, or the "
-        "trace is too short to tell with larger buffers. Give a faster receiver, more "
+        f"with k up to 1,024: the sender is blocked more than {found.wish.blocked_share_max:.1%} "
+        "of the time. In the long run the closed form sees no obstacle, so bursts last too long, "
+        "or the trace is too short to tell with larger buffers. Give a faster receiver, more "
         "--blocked-max, or a longer trace.",
     )
-
-
-def _blocked(trial: "Trial") -> float:
-    if trial.trace is not None:
-        return trial.trace["blocked_share"]
-    assert trial.drawn is not None
-    return trial.drawn["blocked_share"].mean

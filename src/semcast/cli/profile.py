@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
-from semcast.cli._spark import ConfOption, MasterOption, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 from semcast.cli._trace import (
     ColumnOption,
     FormatOption,
@@ -18,7 +18,7 @@ from semcast.cli._trace import (
 )
 
 if TYPE_CHECKING:
-    from semcast.pipeline.profile.summary import TrafficProfile
+    from semcast.pipeline.profiling.summary import TrafficProfile
 
 
 def profile(
@@ -61,22 +61,25 @@ def profile(
       semcast profile quotes.csv.gz --pmf-out quotes.json --html quotes.html
       semcast model purge --pmf quotes.json --buffer 64 --sender-rate 100 --receiver-rate 40
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.pipeline.profile.find import find_stream
+    from semcast.pipeline import profile as measure
 
     options = trace_options(column, time_unit, kind)
     if html is not None:
         from semcast.report.figures import require_report
 
         require_report()  # before the minutes that a large trace takes
-    stream = find_stream(trace, options, only)
-    with spark_session("profile", master, conf) as spark:
-        from semcast.pipeline.profile.kernel import Question
-        from semcast.pipeline.profile.run import profile_found
-
-        found = profile_found(spark, stream, Question(per_sender, window_s))
+    with spark_opener("profile", master, conf) as spark:
+        found = measure(
+            trace,
+            only=only,
+            per_sender=per_sender,
+            window_s=window_s,
+            options=options,
+            spark=spark,
+        )
     _write(found, pmf_out, html)
     if as_json:
-        from semcast.pipeline.profile.tables import as_json as object_of
+        from semcast.pipeline.profiling.tables import as_json as object_of
 
         print_json(object_of(found))
     else:
@@ -88,14 +91,14 @@ def _write(found: "TrafficProfile", pmf_out: Path | None, html: Path | None) -> 
     if pmf_out is not None:
         pmf_out.write_text(json.dumps(found.pmf))
     if html is not None:
-        from semcast.pipeline.profile.tables import tables
+        from semcast.pipeline.profiling.tables import tables
         from semcast.report.profile_page import profile_page
 
         html.write_text(profile_page(found, tables(found)), encoding="utf-8")
 
 
 def _print(found: "TrafficProfile") -> None:
-    from semcast.pipeline.profile.tables import tables
+    from semcast.pipeline.profiling.tables import tables
 
     for title, columns, rows in tables(found):
         print_table(title, columns, rows)

@@ -81,7 +81,7 @@ def replay(
 
 
 def _senders(trace: Path, target: Target, count: int) -> list[str]:
-    """Who sends in this trace: the members that it takes."""
+    """The names of the senders in this trace, each of which becomes a member."""
     if target.options.get("name"):
         raise ConfigError("--name with --per-sender; members are called as the trace's senders are")
     found: dict[str, None] = {}
@@ -137,7 +137,7 @@ def _send(
 
 
 def _send_batch(groups: "dict[str, Group]", batch: "list[TraceRow]") -> int:
-    """Each member sends its part; one that sends all is called nothing."""
+    """Let each member send its part; one member for all is registered without a name."""
     parts: dict[str, list[TraceRow]] = {}
     for row in batch:
         parts.setdefault(row.sender if "" not in groups else "", []).append(row)

@@ -80,8 +80,8 @@ def sim_exhaust(
 ) -> int:
     """Go through every run of a small group with one sender, one crash at most, and judge each.
 
-    All interleavings, for every way in which the messages can replace each other; first without a
-    timer that fires, then with one at any time, and so on up to --ticks, as far as the time allows.
+    It tries all interleavings, for every way in which the messages can replace each other: first
+    without a timer that fires, then with one at any time, up to --ticks, as far as time allows.
     The exit code is 1 if a run breaks a promise; the run is then printed.
 
     \b
@@ -112,9 +112,9 @@ def sim_exhaust(
             for relation in every
         ]
 
-    with _progress() as tell:
+    with _progress() as show:
         depths = _search(
-            [scopes(so_many) for so_many in range(ticks + 1)], seconds, states_max, tell
+            [scopes(so_many) for so_many in range(ticks + 1)], seconds, states_max, show
         )
     if as_json:
         print_json(_as_json(depths, len(every)))
@@ -127,7 +127,7 @@ def _search(
     depths: "list[list[Scope]]",
     seconds: float,
     states_max: int,
-    tell: Callable[[str], None] | None,
+    show: Callable[[str], None] | None,
 ) -> list[Depth]:
     """Scope after scope, until one breaks a promise or the time is up."""
     from semcast.sim.exhausting.exhaust import exhaust
@@ -141,18 +141,18 @@ def _search(
             if left_s <= 0:
                 return found
             place = f"{scope.ticks} timers, relation {at} of {len(scopes)} ({scope.name})"
-            outcome = exhaust(scope, left_s, states_max, _teller(tell, place))
+            outcome = exhaust(scope, left_s, states_max, _state_counter(show, place))
             found[-1].outcomes.append(outcome)
             if outcome.violations:
                 return found
     return found
 
 
-def _teller(tell: Callable[[str], None] | None, place: str) -> Callable[[int], None] | None:
-    if tell is None:
+def _state_counter(show: Callable[[str], None] | None, place: str) -> Callable[[int], None] | None:
+    if show is None:
         return None
-    tell(place)
-    return lambda states: tell(f"{place}, {states:,} states")
+    show(place)
+    return lambda states: show(f"{place}, {states:,} states")
 
 
 def _broken(depths: list[Depth]) -> "list[Outcome]":

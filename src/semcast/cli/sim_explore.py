@@ -56,8 +56,8 @@ def sim_explore(
     if not out.is_dir():
         raise InputError(f"--out {out} is not a folder; make it first")
     protocol = None if stability is None else stability_named(stability)
-    with _progress() as tell:
-        found = explore(seconds, seed, workers, tell, stability=protocol)
+    with _progress() as show:
+        found = explore(seconds, seed, workers, show, stability=protocol)
     replay = None if found.failure is None else _write(found.failure, out)
     if as_json:
         failure = found.failure
@@ -173,10 +173,10 @@ def _progress() -> "Iterator[Callable[[Explored], None] | None]":
         return
     with console.status("exploring") as status:
 
-        def tell(done: "Explored") -> None:
+        def show(done: "Explored") -> None:
             status.update(
                 f"exploring: {done.cases} cases, {done.events:,} events, "
                 f"{done.virtual_s:.0f} virtual seconds"
             )
 
-        yield tell
+        yield show

@@ -90,8 +90,8 @@ def sim_run(
     asked = _stability_show.changes(protocol, branching, height, leaf_degree)
     if not isinstance(loaded, TwoBufferScenario | ProtocolScenario):
         again = load(scenario, [*(changes or ()), *asked]) if asked else loaded
-        with _progress() as tell:
-            return _stability_show.run(again, seed, plot, as_json, tell)
+        with _progress() as show:
+            return _stability_show.run(again, seed, plot, as_json, show)
     if asked or plot is not None:
         raise InputError(
             f"{scenario}: --protocol, --branching, --height, --leaf-degree and --plot are for "
@@ -108,8 +108,8 @@ def sim_run(
 def _run_two_buffers(scenario: "TwoBufferScenario", seed: int, as_json: bool) -> int:
     from semcast.sim.two_buffers import run
 
-    with _progress() as tell:
-        outcome = run(scenario, seed, tell)
+    with _progress() as show:
+        outcome = run(scenario, seed, show)
     if as_json:
         print_json({"model": scenario.model, "seed": seed, **asdict(outcome)})
     else:
@@ -156,8 +156,8 @@ def _run_protocol(
 ) -> int:
     from semcast.sim.world import run
 
-    with _progress() as tell:
-        outcome = run(scenario, seed, check or folder is not None, tell, name)
+    with _progress() as show:
+        outcome = run(scenario, seed, check or folder is not None, show, name)
     written = None
     if folder is not None:
         from semcast.journal import write_journal
@@ -295,7 +295,7 @@ def _progress() -> Iterator[Callable[[float], None] | None]:
         task = progress.add_task("simulating", total=1.0, visible=False)
         started = progress.get_time()
 
-        def tell(share: float) -> None:
+        def show(share: float) -> None:
             progress.update(task, completed=share, visible=progress.get_time() - started > 2)
 
-        yield tell
+        yield show

@@ -25,7 +25,7 @@ def tail(
     """Join a group as a member and print its messages, until Ctrl-C.
 
     Membership is static in this version: the others must count this member, by name or by number.
-    What is replaced before it could be printed is not; "skipped" says which numbers that were.
+    A message that is replaced before it could be printed is not printed; "skipped" has its number.
 
     \b
     Example:

@@ -10,11 +10,11 @@ from semcast.cli._output import JsonOption, print_json
 from semcast.errors import NoAnswerError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console, Group
 
     from semcast.live.meeting.asker import Answers, Asker
 
-# In the JSON: by its name, the counter whose growth a second it is.
+# By its name in the JSON: the counter whose growth in a second is shown.
 RATES: Final = {
     "sent_messages_s": "multicast",
     "delivered_messages_s": "delivered",
@@ -68,12 +68,13 @@ def top(
     else:
         from rich.console import Console
 
-        Console(highlight=False).print(_table(target.group, looks.rows, missing))
+        console = Console(highlight=False)
+        console.print(_table(console, target.group, looks.rows, missing))
     return SOME_DID_NOT if missing else 0
 
 
 class _Looks:
-    """What two looks after each other tell."""
+    """What follows from two looks, one after the other."""
 
     def __init__(self, asker: "Asker", timeout_s: float) -> None:
         self._asker = asker
@@ -113,11 +114,11 @@ class _Looks:
 def _stats(answers: "Answers") -> dict[str, dict[str, float]]:
     found = {}
     for name, answer in answers.by_name.items():
-        told = answer.body.get("stats")
-        if isinstance(told, dict):
+        stats = answer.body.get("stats")
+        if isinstance(stats, dict):
             found[name] = {
                 str(key): float(value)
-                for key, value in told.items()
+                for key, value in stats.items()
                 if isinstance(value, (int, float))
             }
     return found
@@ -129,8 +130,9 @@ def _watch(asker: "Asker", target: Target, interval: float) -> int:
 
     looks = _Looks(asker, target.timeout_s)
     missing = looks.look()  # nobody there at all is an error; later it is news
-    shown = _table(target.group, looks.rows, missing)
-    with Live(shown, console=Console(highlight=False), auto_refresh=False) as live:
+    console = Console(highlight=False)
+    shown = _table(console, target.group, looks.rows, missing)
+    with Live(shown, console=console, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
             try:
@@ -138,29 +140,24 @@ def _watch(asker: "Asker", target: Target, interval: float) -> int:
             except NoAnswerError:
                 missing = tuple(row["name"] for row in looks.rows)
                 looks.rows = []
-            live.update(_table(target.group, looks.rows, missing), refresh=True)
+            live.update(_table(console, target.group, looks.rows, missing), refresh=True)
 
 
 _COLUMNS: Final = (
-    "sent/s", "taken/s", "purged/s", "in kB/s", "out kB/s", "waiting", "kept", "behind",
+    "member", "sent/s", "taken/s", "purged/s", "in kB/s", "out kB/s", "waiting", "kept",
+    "behind ms",
 )  # fmt: skip
 
 
-def _table(group: str, rows: list[dict[str, Any]], missing: tuple[str, ...]) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def _table(
+    console: "Console", group: str, rows: list[dict[str, Any]], missing: tuple[str, ...]
+) -> "Group":
+    from semcast.cli._tables import fitted
 
-    table = Table(
-        title=Text(group), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0)
-    )
-    table.add_column("member")
-    for column in _COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+    shown = []
     for row in rows:
         rates = [f"{row[name] / (1000 if 'bytes' in name else 1):,.0f}" for name in RATES]
-        levels = [f"{row['waiting_messages']:,.0f}", f"{row['retained_messages']:,.0f}"]
-        table.add_row(Text(row["name"]), *rates, *levels, f"{row['behind_ms']:,.0f} ms")
-    for name in missing:
-        table.add_row(Text(name), "no answer")
-    return table
+        levels = [row["waiting_messages"], row["retained_messages"], row["behind_ms"]]
+        shown.append([row["name"], *rates, *(f"{level:,.0f}" for level in levels)])
+    shown += [[name, "no answer"] for name in missing]
+    return fitted(console, group, _COLUMNS, shown)

@@ -8,14 +8,14 @@ import typer
 
 from semcast.cli._output import JsonOption
 from semcast.cli._program import spelled
-from semcast.cli._spark import ConfOption, MasterOption, require_spark, spark_session
+from semcast.cli._spark import ConfOption, MasterOption, spark_opener
 from semcast.cli._verdicts import (
     PerRunOption,
     PropertyOption,
     RestOption,
     RunOption,
     ShowOption,
-    told,
+    report,
 )
 
 
@@ -35,9 +35,9 @@ def verify(
     """Judge every property that was promised, over journals too large for one process.
 
     The exit code is 1 if a promise is broken. What must hold in the end is judged of members that
-    ended by themselves, as their logs say, and of simulations that came to rest. What was cut short
-    is not a finding: it is said, and the exit code is 0. Small journals are judged sooner by
-    `semcast check`, which needs no Spark and says the same.
+    ended by themselves, as their logs say, and of simulations that came to rest. A run that was cut
+    short is named, but is no violation. Small journals are judged sooner by `semcast check`, which
+    needs no Spark and gives the same verdicts.
 
     \b
     Example:
@@ -45,20 +45,16 @@ def verify(
       semcast verify journals
       semcast verify journals --property agreement --property fifo-order --json
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    require_spark()
-    from semcast.check import EVENTS_MAX, chosen
-    from semcast.journal import chosen_runs
-    from semcast.pipeline.journals import read_journals
-    from semcast.pipeline.verify import verify as judge
+    from semcast.check import EVENTS_MAX
+    from semcast.pipeline import verify as judge
 
-    chosen(properties)
-    chosen_runs(journal, run)  # before the seconds that Spark takes to start
-    with spark_session("verify", master, conf) as spark:
-        journals = read_journals(spark, journal, run)
-        verdicts = judge(spark, journals, properties, rest, max(show, 1))
-    whole = sum(events <= EVENTS_MAX for events in journals.sizes.values())
+    with spark_opener("verify", master, conf) as spark:
+        verdicts = judge(
+            journal, properties, runs=run, at_rest=rest, shown_max=max(show, 1), spark=spark
+        )
+    whole = sum(verdict.events <= EVENTS_MAX for verdict in verdicts)
     if whole:
         large = len(verdicts) - whole
         what = f"{whole:,} small runs judged whole, as by semcast check; {large:,} larger in parts"
         print(f"semcast: {spelled(what)}", file=sys.stderr)
-    return told(journal, verdicts, show, per_run, as_json)
+    return report(journal, verdicts, show, per_run, as_json)

@@ -1,6 +1,6 @@
 """The event log that both worlds write: one schema, in memory or as Parquet.
 
-What a member tells (`protocol.Observer`) and what its world knows (times, crashes) go in; a
+What a member reports (`protocol.Observer`) and what its world knows (times, crashes) go in; a
 `Journal` comes out, for the checkers, the pipeline and a person with a question. Knows nothing of
 what is right or wrong: that is `semcast.check`.
 """

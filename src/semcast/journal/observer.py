@@ -1,9 +1,8 @@
-"""From what a member tells to events: the member says what, the clock says when.
+"""Turns what members report into events: the member says what happened, the clock says when.
 
-Every world's observer is a `TellingObserver`: it turns what a member tells into plain tuples, and
-gives them to whoever keeps them. A `Scribe` makes events of such tuples: at once in simulated
-worlds (`JournalObserver`), later in another thread in the live one (`live.record`). Knows nothing
-of what the events mean.
+Every world's observer is a `TupleObserver`: it makes a plain tuple of each report and passes it on.
+A `Scribe` makes events of such tuples: at once in simulated worlds (`JournalObserver`), later in
+another thread in the live one (`live.record`). This file knows nothing of what events mean.
 """
 
 from collections.abc import Callable
@@ -17,19 +16,19 @@ from semcast.obsolescence.bitmap import distances
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message
 
-# What was told of a message: the time, the event, the message's own parts, and its cover's.
-Told: TypeAlias = tuple[Any, ...]
+# What is reported of a message: the time, the event, the message's own parts, and its cover's.
+Observation: TypeAlias = tuple[Any, ...]
 # Stands in the place of a bitmap if a message replaces by its key; and what the journal then says.
 BY_KEY: Final = -1
 _ALL_OF_KEY: Final = (0,)
-# Told by the member, but no event: from here on the column says so.
+# The member reports a new view. That is no event, but sets the column `view` from here on.
 VIEW: Final = "view"
 
 
-class TellingObserver(Observer):
-    """Hears everything that one member tells, and puts it somewhere."""
+class TupleObserver(Observer):
+    """Makes a tuple of everything that one member reports, and passes it to `put`."""
 
-    def __init__(self, clock: Callable[[], int], put: Callable[[Told], None]) -> None:
+    def __init__(self, clock: Callable[[], int], put: Callable[[Observation], None]) -> None:
         super().__init__()
         self._clock: Final = clock
         self._put: Final = put
@@ -66,12 +65,12 @@ class Scribe:
         self._with_obsoletes: Final = with_obsoletes
         # The number of the view in force; None before the first.
         self.view: int | None = None
-        # Every name once: a group has few sources, and a journal many events.
+        # Names are kept, because a group has few sources and a journal many events.
         self._names: Final[dict[Source, str]] = {}
 
-    def event(self, told: Told, lsn: int, epoch_ns: int = 0) -> Event | None:
-        """The event with this number, its time since `epoch_ns`; None if what was told is none."""
-        time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq = told
+    def event(self, observed: Observation, lsn: int, epoch_ns: int = 0) -> Event | None:
+        """The event with this number, its time since `epoch_ns`; None if it is no event."""
+        time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq = observed
         if event == VIEW:
             self.view = seq
             return None
@@ -91,14 +90,14 @@ class Scribe:
         return name
 
 
-class JournalObserver(TellingObserver):
-    """Writes down everything that one member tells, at once."""
+class JournalObserver(TupleObserver):
+    """Writes down everything that one member reports, at once."""
 
     def __init__(self, journal: Journal, node: str, clock: Callable[[], int]) -> None:
         scribe = Scribe(node, frozenset(("multicast",)))
 
-        def put(told: Told) -> None:
-            event = scribe.event(told, journal.next_lsn(node))
+        def put(observed: Observation) -> None:
+            event = scribe.event(observed, journal.next_lsn(node))
             if event is not None:
                 journal.append(event)
 

@@ -13,6 +13,13 @@ from urllib.parse import unquote
 
 from semcast.errors import InputError
 from semcast.journal.event import Event
+from semcast.journal.growing_log import (
+    FINAL_SUFFIX,
+    GROWING_SUFFIX,
+    finished,
+    has_begun,
+    read_growing_log,
+)
 from semcast.journal.header import Header
 from semcast.journal.journal import Journal
 from semcast.journal.lives import settle
@@ -32,14 +39,13 @@ from semcast.journal.schema import (
     arrow_schema,
     require_pyarrow,
 )
-from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, has_begun, read_stream
 
 _ROWS_PER_GROUP: Final = 1 << 17
-# An event takes at least so much in a stream.
-_STREAM_EVENT_BYTES: Final = 4
+# An event takes at least so much in a growing log.
+_GROWING_EVENT_BYTES: Final = 4
 # In this order: what comes later goes first if a part has both, and a stream that is finished
 # while we look is found as its final file.
-_SUFFIXES: Final = (STREAM_SUFFIX, FINAL_SUFFIX)
+_SUFFIXES: Final = (GROWING_SUFFIX, FINAL_SUFFIX)
 
 
 def write_journal(journal: Journal, directory: str | Path, part: str = "journal") -> Path:
@@ -124,16 +130,23 @@ def parts_in(folder: Path) -> list[Path]:
         path.stem: path
         for suffix in _SUFFIXES
         for path in folder.glob(f"*{suffix}")
-        if suffix != STREAM_SUFFIX or has_begun(path)
+        if suffix != GROWING_SUFFIX or has_begun(path)
     }
     return [path for _, path in sorted(found.items())]
 
 
 def events_of_part(path: Path) -> int:
-    """How many events a part has, by its footer; of a stream, which has none, at most so many."""
-    if path.suffix == STREAM_SUFFIX:
-        return path.stat().st_size // _STREAM_EVENT_BYTES
-    return int(require_pyarrow().parquet.read_metadata(path).num_rows)
+    """How many events a part has, by its footer; a growing log has none: at most so many."""
+    arrow = require_pyarrow()
+    try:
+        if path.suffix == GROWING_SUFFIX:
+            return path.stat().st_size // _GROWING_EVENT_BYTES
+        return int(arrow.parquet.read_metadata(path).num_rows)
+    except (arrow.ArrowException, OSError) as error:
+        final = finished(path)
+        if final is not None:
+            return events_of_part(final)
+        raise _unreadable(path, error) from error
 
 
 def events_in(directory: str | Path, run: str) -> int:
@@ -156,9 +169,10 @@ def _only_run(directory: str | Path) -> str:
 
 
 def _those(directory: str | Path) -> str:
-    """What there is instead, and what to do."""
+    """What there is in the folder instead, and what to do."""
     if not Path(directory).is_dir():
-        return "there is no such folder"
+        there = Path(directory).exists()
+        return "it is a file, not a folder" if there else "there is no such folder"
     runs = runs_in(directory)
     if not runs:
         return "there should be files run=<name>/*.parquet in it"
@@ -169,8 +183,8 @@ def _those(directory: str | Path) -> str:
 def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            table = read_stream(path)
+        if path.suffix == GROWING_SUFFIX:
+            table = read_growing_log(path)
             header = check_schema(path, run, table.schema)
             _check_rows(path, header, table)
             return header, events_of(table)
@@ -186,10 +200,14 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
         final = finished(path)
         if final is not None:
             return _read_part(final, run)
-        raise InputError(
-            f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
-            "write it again"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
+        "write it again"
+    )
 
 
 def check_schema(path: Path, run: str, schema: ArrowSchema) -> Header:
@@ -251,7 +269,9 @@ def _merged(parts: list[list[Event]]) -> Iterator[Event]:
 
 
 def _timed(events: list[Event]) -> Iterator[tuple[int, str, int, Event]]:
-    """By number; an event whose clock went back counts as of the latest time before it."""
+    """The events of a node by number. One whose clock went back counts as of the latest time
+    before.
+    """
     latest_ns = 0
     for at, event in enumerate(sorted(events, key=lambda event: event.lsn)):
         latest_ns = event.time_ns if at == 0 else max(latest_ns, event.time_ns)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from semcast.errors import InputError
 
-# pyarrow tells no types.
+# pyarrow declares no types.
 ArrowSchema: TypeAlias = Any
 ArrowTable: TypeAlias = Any
 

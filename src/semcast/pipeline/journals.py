@@ -7,8 +7,8 @@
 Only footers are read here, by pyarrow on the driver: headers are in them. The same rules hold as in
 `journal.read_journal`, and the same faults are refused with the same words. The logs of live
 members become one journal by Spark stages (`settle`); a log that its member never finished is an
-Arrow stream, which Spark cannot split, and is made into Parquet first (`streams`). Knows nothing of
-what the events mean.
+Arrow stream, which Spark cannot split, and is made into Parquet first (`unfinished_logs`). Knows
+nothing of what the events mean.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.errors import InputError
 from semcast.journal import COLUMNS, Header, chosen_runs
+from semcast.journal.growing_log import GROWING_SUFFIX, finished, require_ipc
 from semcast.journal.lives import merged_header
 from semcast.journal.parquet import check_schema, events_of_part, first_line, parts_in
 from semcast.journal.rows import folder_of
 from semcast.journal.schema import NEVER_NULL, require_pyarrow
-from semcast.journal.stream import STREAM_SUFFIX, finished, require_stream
 from semcast.pipeline.settle import settle
-from semcast.pipeline.streams import StreamFinishedError, as_parquet
+from semcast.pipeline.unfinished_logs import LogFinishedError, as_parquet
 
 # The journal's columns, and `at`: the order of events. Where a run's header says `one_order` it is
 # the order in which everything happened; else it holds for each node by itself.
@@ -40,14 +40,14 @@ _FOOTERS_AT_ONCE: Final = 8
 
 @dataclass(frozen=True)
 class Journals:
-    """The journals of several runs. Nothing is read before somebody asks."""
+    """The journals of several runs. Spark reads events only when somebody asks for them."""
 
     # Of schema `EVENTS`. Of live runs it is computed anew each time: persist it if asked often.
     events: DataFrame
     headers: dict[str, Header]
     # The runs whose events were put together from logs of single lives.
     live: frozenset[str] = frozenset()
-    # Where they are, and by run how many events, as their footers say; of streams at most so many.
+    # Where they are; and by run how many events, by their footers. Of growing logs it is a bound.
     folder: Path = Path()
     sizes: dict[str, int] = field(default_factory=dict)
     # The files of runs that lie in one each, in the order in which everything happened.
@@ -66,14 +66,16 @@ def read_journals(
     spark: SparkSession, path: str | Path, runs: Sequence[str] | None = None
 ) -> Journals:
     """The journals of these runs below `path`, or of all."""
+    # Java stays in the folder in which it was started, whatever this process does later.
+    path = Path(path).absolute()
     while True:
         try:
             return _read_all(spark, path, runs)
-        except StreamFinishedError:
-            pass  # there is one stream less now, and its final file instead
+        except LogFinishedError:
+            pass  # a growing log has become its final file: look again
 
 
-def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None) -> Journals:
+def _read_all(spark: SparkSession, path: Path, runs: Sequence[str] | None) -> Journals:
     parts = [part for run in chosen_runs(path, runs) for part in _parts_of(path, run)]
     by_run: dict[str, list[_Part]] = {}
     for part in _checked(parts):
@@ -98,16 +100,16 @@ def _read_all(spark: SparkSession, path: str | Path, runs: Sequence[str] | None)
         events.select([name for name, _ in COLUMNS] + ["at"]),
         headers,
         frozenset(live),
-        Path(path),
+        path,
         {run: sum(part.events for part in some) for run, some in by_run.items()},
-        {part.run: part.path for part in whole if part.path.suffix != STREAM_SUFFIX},
+        {part.run: part.path for part in whole if part.path.suffix != GROWING_SUFFIX},
     )
 
 
 # -- files and headers -----------------------------------------------------------------------------
 
 
-def _parts_of(path: str | Path, run: str) -> list[tuple[str, Path]]:
+def _parts_of(path: Path, run: str) -> list[tuple[str, Path]]:
     found = parts_in(folder_of(path, run))
     if not found:
         raise InputError(f"{path} holds no journal of run {run!r}, only empty files")
@@ -115,7 +117,7 @@ def _parts_of(path: str | Path, run: str) -> list[tuple[str, Path]]:
 
 
 def _checked(parts: list[tuple[str, Path]]) -> list[_Part]:
-    """All parts with their headers, of files that are what they should be."""
+    """All parts with their headers; raises InputError for a file that is no journal."""
     require_pyarrow()
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         headers = pool.map(lambda part: _read_header(*part), parts)
@@ -126,8 +128,8 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
     """The header of a part, and how many events it has."""
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            require_stream()
+        if path.suffix == GROWING_SUFFIX:
+            require_ipc()
             with arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
                 return check_schema(path, run, stream.schema), events_of_part(path)
         with arrow.parquet.ParquetFile(path) as file:
@@ -138,7 +140,7 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         if finished(path) is not None:
-            raise StreamFinishedError from error
+            raise LogFinishedError from error
         raise InputError(
             f"{path}: cannot be read as a journal, it may be damaged ({first_line(error)}); "
             "write it again"
@@ -146,7 +148,7 @@ def _read_header(run: str, path: Path) -> tuple[Header, int]:
 
 
 def _check_statistics(path: Path, header: Header, metadata: object) -> None:
-    """What every event must have, by what the footer says of each column."""
+    """Refuse events that lack what every event has, by what the footer says of each column."""
     for number in range(metadata.num_row_groups):  # type: ignore[attr-defined]  # pyarrow's
         group = metadata.row_group(number)  # type: ignore[attr-defined]
         for at in range(group.num_columns):
@@ -183,13 +185,13 @@ def _header_of(parts: list[_Part]) -> Header:
 # -- frames ----------------------------------------------------------------------------------------
 
 
-def _read(spark: SparkSession, path: str | Path, parts: list[_Part]) -> DataFrame:
+def _read(spark: SparkSession, path: Path, parts: list[_Part]) -> DataFrame:
     """The rows of these files, as they are, with their place in their file as `at`."""
-    streams = [part.path for part in parts if part.path.suffix == STREAM_SUFFIX]
-    files = [part.path for part in parts if part.path.suffix != STREAM_SUFFIX]
-    places = {Path(path): files}
+    streams = [part.path for part in parts if part.path.suffix == GROWING_SUFFIX]
+    files = [part.path for part in parts if part.path.suffix != GROWING_SUFFIX]
+    places = {path: files}
     if streams:
-        base, made = as_parquet(spark, Path(path), streams)
+        base, made = as_parquet(spark, path, streams)
         places[base] = made
     frames = [
         spark.read.schema(_FILE)
@@ -204,7 +206,7 @@ def _read(spark: SparkSession, path: str | Path, parts: list[_Part]) -> DataFram
 
 
 def _named(frame: DataFrame, runs: list[str]) -> DataFrame:
-    """Runs by their own names: Spark undoes the quoting of a folder's name byte by byte."""
+    """Give runs their own names: Spark undoes the quoting of a folder's name byte by byte."""
     as_read = {unquote(quote(run, safe=""), encoding="latin-1"): run for run in runs}
     other = [(read, run) for read, run in as_read.items() if read != run]
     if not other:

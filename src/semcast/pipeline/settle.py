@@ -1,6 +1,6 @@
 """The logs of single lives in, events that can be judged out: `journal.lives` as Spark stages.
 
-What follows from such logs, and nothing else, is added here by the rules that are explained there:
+The stages add what follows from such logs and nothing else, by the rules that are explained there:
 a log without an end gets a `crash`; what somebody received of a sender whose log is not whole
 becomes a `multicast` again; who ended while others went on has left.
 """
@@ -69,12 +69,12 @@ def _restored(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
     rest = [name for name in _COLUMNS if name not in message]
     # Of several receivers, the first by name: all of them wrote the same.
     first = received.groupBy(*message).agg(
-        F.min_by(F.struct(*rest), F.struct("node", "lsn")).alias("told")
+        F.min_by(F.struct(*rest), F.struct("node", "lsn")).alias("first")
     )
     base = ends.select("run", F.col("node").alias("sender"), "last_lsn")
     place = F.row_number().over(Window.partitionBy("run", "sender").orderBy("seq"))
     return (
-        first.select(*message, "told.*")
+        first.select(*message, "first.*")
         .join(F.broadcast(base), ["run", "sender"], "left")
         .withColumn("lsn", F.coalesce("last_lsn", F.lit(0)) + place)
         .withColumn("time_ns", F.coalesce("sent_ns", "time_ns"))
@@ -115,7 +115,7 @@ def _column(frame: DataFrame, name: str, kind: str) -> Column:
 
 
 def _left(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
-    """Those (run, node) whose log has an end that is not judged; maybe several times."""
+    """The (run, node) whose end is not judged, because they left; a pair may come several times."""
     enders = ends.where("whole")
     sent = logs.where("event = 'multicast'").select("run", F.col("node").alias("sender"), "time_ns")
     heard = logs.where("event = 'receive' and sender is not null")

@@ -1,7 +1,8 @@
-"""A recorded run in, what can be told of it on one screen out: the pipeline from end to end.
+"""A recorded run in, its story on one screen out: the whole pipeline, used once.
 
-Profile, analysis and verification of one journal, put together, with examples of what was skipped
-and what covered it, and a simulation of the same traffic without purging. `semcast demo` shows it.
+Profile, analysis and verification of one journal are put together with examples of what was skipped
+and what covered it, and with a simulation of the same traffic without purging. `semcast demo` shows
+it.
 """
 
 import csv
@@ -12,11 +13,11 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from semcast.pipeline.analyse.questions import Analysis
+from semcast.pipeline.analysis.questions import Analysis
 from semcast.pipeline.journals import Journals, read_journals
-from semcast.pipeline.profile.run import profile_trace
+from semcast.pipeline.profiling.run import profile_trace
 from semcast.pipeline.spark.progress import run_job
-from semcast.pipeline.verify import RunVerdict, verify
+from semcast.pipeline.verification import RunVerdict, judge_journals
 
 STAGES: Final = (
     "Spark profiles the traffic",
@@ -54,7 +55,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Story:
-    """What a journal tells."""
+    """What a journal says."""
 
     events: int
     messages: int
@@ -66,10 +67,10 @@ class Story:
     verdict: RunVerdict
 
 
-def tell(
+def story_of(
     spark: SparkSession, journal: Path, begin: Callable[[str], None] = lambda _: None
 ) -> Story:
-    """The story of a journal with one run; `begin` is told of each of the three `STAGES`."""
+    """The story of a journal with one run; `begin` is called with each of the three `STAGES`."""
     journals = read_journals(spark, journal)
     begin(STAGES[0])
     profile = profile_trace(spark, journal)
@@ -78,7 +79,7 @@ def tell(
         tables = {name: _rows(spark, name, analysis.table(name)) for name in _QUESTIONS}
         skips = _rows(spark, "skips", _examples(analysis.journal))
     begin(STAGES[2])
-    (verdict,) = verify(spark, journals)
+    (verdict,) = judge_journals(spark, journals)
     names = _names(journals)
     return Story(
         verdict.events,
@@ -96,7 +97,7 @@ def tell(
 
 
 def write_trace(spark: SparkSession, journal: Path, trace: Path) -> int:
-    """Write down what was multicast, for a simulation to send again; says how much it was."""
+    """Write down what was multicast, for a simulation to send again; returns how many messages."""
     events = read_journals(spark, journal).events
     sent = events.where("event = 'multicast'").select("time_ns", "lsn", "sender", "key", "size")
     rows = run_job(spark, "traffic", lambda: sent.orderBy("time_ns", "lsn").collect())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from semcast.pipeline.profile.summary import Histogram, TrafficProfile
+from semcast.pipeline.profiling.summary import Histogram, TrafficProfile
 from semcast.report.figures import Line, Plot, draw, require_report
 
 # A drawing of more points than this shows no more than one of these.

@@ -21,12 +21,12 @@ from typing import Any, Final
 from semcast.errors import InputError, SemcastError
 from semcast.ids import Source
 from semcast.journal.event import Event
+from semcast.journal.growing_log import LogWriter, require_ipc
 from semcast.journal.header import Header
 from semcast.journal.lives import END, EVICT, GAP
 from semcast.journal.names import node_name
-from semcast.journal.observer import VIEW, Scribe, TellingObserver, Told
+from semcast.journal.observer import VIEW, Observation, Scribe, TupleObserver
 from semcast.journal.schema import require_pyarrow
-from semcast.journal.stream import StreamWriter, require_stream
 from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
 from semcast.live.meeting.health import run_began_us
@@ -46,16 +46,16 @@ _CLOSE_S: Final = 30.0
 _WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
 
 
-class QueueObserver(TellingObserver):
+class QueueObserver(TupleObserver):
     """Hears what a member does, with the engine's lock held, and queues it."""
 
     def __init__(self, events_max: int) -> None:
         super().__init__(time.monotonic_ns, self._queue)
-        self.queue: Final[deque[Told]] = deque()
+        self.queue: Final[deque[Observation]] = deque()
         self.left_out = 0
         self._events_max: Final = events_max
 
-    def _queue(self, told: Told) -> None:
+    def _queue(self, told: Observation) -> None:
         if len(self.queue) < self._events_max or told[1] == VIEW:
             self.queue.append(told)
         else:
@@ -67,13 +67,13 @@ class Recorder:
 
     def __init__(self, config: GroupConfig, events_max: int = QUEUE_EVENTS_MAX) -> None:
         require_pyarrow()
-        require_stream()
+        require_ipc()
         self._config: Final = config
         self._observer: Final = QueueObserver(events_max)
         self._epoch_ns: Final = time.time_ns() - time.monotonic_ns()
         self._pid: Final = os.getpid()
         self._engine: Engine | None = None
-        self._writer: StreamWriter | None = None
+        self._writer: LogWriter | None = None
         self._scribe = Scribe("", _WITH_OBSOLETES)
         self._lsn = 0
         self._lost = 0
@@ -137,7 +137,7 @@ class Recorder:
             return
         try:
             if self._writer is None:
-                self._writer = StreamWriter(self._config.record, self._header())
+                self._writer = LogWriter(self._config.record, self._header())
             self._writer.write(rows)
             self.events += len(rows)
         except (OSError, ValueError, SemcastError) as error:
@@ -188,7 +188,7 @@ class Recorder:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _rows(self, told: list[Told]) -> list[Event]:
+    def _rows(self, told: list[Observation]) -> list[Event]:
         """Events with their numbers."""
         rows: list[Event] = []
         for one in told:

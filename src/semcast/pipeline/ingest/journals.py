@@ -1,9 +1,9 @@
 """Journals in, the same journals in a lake out: checked, copied whole, and each of them once.
 
-A journal's rows are good or the file is damaged: writers put no other ones there. So what is set
-aside here is a file, with the reason. The file keeps its header, which judges read. The stream of a
-life that was killed, or that goes on, is turned into Parquet as far as it goes, and replaced once
-more of it is there. No Spark: bytes are copied.
+Writers put nothing but good rows into a journal, so a file is good or it is damaged: what is set
+aside here is a file, with the reason. The file keeps its header, which judges read. The growing log
+of a life that was killed, or that goes on, is turned into Parquet as far as it goes, and replaced
+once more of it is there. No Spark is needed, because bytes are copied.
 """
 
 import hashlib
@@ -15,9 +15,9 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from semcast.errors import InputError
+from semcast.journal.growing_log import FINAL_SUFFIX, GROWING_SUFFIX, finished, read_growing_log
 from semcast.journal.rows import HEADER_KEY, VERSION_KEY, folder_of
 from semcast.journal.schema import SCHEMA_VERSION, arrow_schema, require_pyarrow
-from semcast.journal.stream import FINAL_SUFFIX, STREAM_SUFFIX, finished, read_stream
 from semcast.pipeline.ingest.lake import Lake, identity_of
 
 # In the metadata of a file that was made of a stream: of which one.
@@ -42,11 +42,11 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_files(path: Path) -> list[Path]:
-    """All parts of all runs below; a life that has its final file needs no stream."""
+    """All parts of all runs below; of a life that has its final file, no growing log."""
     folders = [path] if path.name.startswith("run=") else sorted(path.glob("run=*"))
     found = []
     for folder in folders:
-        parts = {one.stem: one for one in sorted(folder.glob(f"*{STREAM_SUFFIX}"))}
+        parts = {one.stem: one for one in sorted(folder.glob(f"*{GROWING_SUFFIX}"))}
         parts |= {one.stem: one for one in sorted(folder.glob(f"*{FINAL_SUFFIX}"))}
         found += [one for _, one in sorted(parts.items())]
     return found
@@ -72,7 +72,7 @@ def _ingest_part(lake: Lake, path: Path) -> JournalReport:
 def _ingest(lake: Lake, path: Path) -> JournalReport:
     run = unquote(path.parent.name.removeprefix("run="))
     place = folder_of(lake.journals, run) / f"{path.stem}.parquet"
-    if path.suffix == STREAM_SUFFIX and not path.stat().st_size:
+    if path.suffix == GROWING_SUFFIX and not path.stat().st_size:
         return JournalReport(path, run, added=False)  # killed before it wrote anything
     temp = lake.temp / place.name
     temp.parent.mkdir(parents=True, exist_ok=True)
@@ -99,11 +99,11 @@ def _ingest(lake: Lake, path: Path) -> JournalReport:
 
 
 def _copy(path: Path, to: Path) -> int:
-    """The file, or what the stream holds, as Parquet; says how many events it has."""
+    """Copy the file, or what a growing log holds, as Parquet; returns how many events it has."""
     arrow = require_pyarrow()
     try:
-        if path.suffix == STREAM_SUFFIX:
-            table = read_stream(path)
+        if path.suffix == GROWING_SUFFIX:
+            table = read_growing_log(path)
             _check(table.schema)
             metadata = {**table.schema.metadata, _STREAM_KEY: identity_of(path).encode()}
             arrow.parquet.write_table(

@@ -53,7 +53,7 @@ class Lake:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile. What a killed ingest left behind is removed first."""
+        """Keep other writers out meanwhile, after removing what a killed ingest left behind."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.root / ".ingest.lock", os.O_RDWR | os.O_CREAT, 0o644)

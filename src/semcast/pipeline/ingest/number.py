@@ -46,7 +46,7 @@ def number_in_blocks(rows: DataFrame, block_rows: int = BLOCK_ROWS) -> DataFrame
 
 
 def number_block(block: Table) -> Table:
-    """One block with its own numbers."""
+    """One block, its rows numbered from its own beginning."""
     file, start, row = place_of(block)
     good = pc.is_null(block.column("reason")).to_numpy()
     at = np.flatnonzero(good)

@@ -1,11 +1,11 @@
-"""Paths of files as Spark wants to be told them: not as addresses, and no letter for a pattern."""
+"""Paths as Spark wants them: with a scheme, and with no letter that it takes for a pattern."""
 
 import re
 from pathlib import Path
 
 
 def to_read(path: Path) -> str:
-    """Spark reads patterns: what would be one in a name is escaped."""
+    """A path to read. Spark reads patterns, so what would be one in a name is escaped."""
     return re.sub(r"([\\\[\]{}*?])", r"\\\1", to_write(path))
 
 

@@ -1,4 +1,4 @@
-"""Trace files in; a lake with their rows, and a report on each file, out. Twice adds nothing."""
+"""Trace files in; a lake with their rows, and a report on each file, out. A file is added once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from semcast.pipeline.ingest.paths import to_read, to_write
 from semcast.pipeline.ingest.read import read_rows
 from semcast.pipeline.ingest.trouble import run_on_files
 
-# Files that are read and put in their place together: a job has its price, and so has a restart.
+# So many files are read together. Fewer would make many jobs; more would lose much if killed.
 _FILES_PER_JOB: Final = 64
 # Senders of blocks, in all, that are held in memory by every task; some hundred megabytes.
 _OFFSETS_MAX: Final = 2_000_000
@@ -83,7 +83,7 @@ def ingest_traces(
 
 
 def _look(lake: Lake, file: TraceFile, trace: str) -> FileReport:
-    """`added` here: it is in the lake."""
+    """A report on a file before anything is done; `added` says here that it is in the lake."""
     source = identity_of(file.path)
     return FileReport(file.path, trace, source, lake.source_folder(trace, source).is_dir())
 
@@ -148,7 +148,7 @@ class _Job:
         return self._spark.createDataFrame(rows, PLACES_SCHEMA)
 
     def _there(self) -> list[tuple[int, DataFrame]]:
-        """The streams that have rows already."""
+        """The traces that have rows already."""
         return [
             (at, read_trace_rows(self._spark, self._lake, trace))
             for at, trace in enumerate(self._streams)
@@ -162,7 +162,7 @@ class _Job:
         return ends
 
     def _before(self) -> DataFrame:
-        """How many messages each sender has in its stream already."""
+        """How many messages each sender has in its trace already."""
         parts = [
             rows.groupBy(F.lit(at).alias("stream"), "sender").agg(F.count("*").alias("n"))
             for at, rows in self._there()

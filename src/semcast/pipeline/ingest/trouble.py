@@ -17,7 +17,7 @@ _GZIP: Final = re.compile(r"EOFException|ZipException|gzip|inflate", re.IGNORECA
 def run_on_files(
     spark: SparkSession, label: str, files: Sequence[Path], action: Callable[[], T]
 ) -> T:
-    """`run_job`, but a file that is not what its name says is the user's matter, not Spark's."""
+    """Like `run_job`, but a file that is not what its name says becomes an InputError."""
     about = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     try:
         return run_job(spark, f"{label} {about}", action)

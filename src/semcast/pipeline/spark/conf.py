@@ -27,11 +27,11 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",  # a Python task: 8 ms instead of 25
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # With a bound, Spark asks for a batch's size after every row: quadratic for strings and lists.
+    # With a bound, Spark measures a batch after every row: that is quadratic for strings and lists.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.shuffle.partitions": "32",
     "spark.sql.adaptive.enabled": "true",
-    # Few large tasks rather than one for each core: a task costs more here than its data.
+    # Make few large tasks, not one for each core: a task costs more here than its data.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64m",
     # Beyond so many, the first rows of an order are found by a sort, which spills: in memory, room

@@ -1,6 +1,6 @@
 """How far is a job? Spark's own counts in, stages and tasks out; and the way to cancel it.
 
-Classic sessions are asked through the status tracker by job group, sessions of Spark Connect tell
+Classic sessions are asked through the status tracker by job group, sessions of Spark Connect report
 by a handler and are cancelled by a tag; everything else need not know which of them it has.
 """
 
@@ -30,7 +30,7 @@ class Counts:
 
 
 class JobWatch(Protocol):
-    """One job, whichever way Spark is spoken to."""
+    """Watches and cancels one job, on a session of either kind."""
 
     def enter(self) -> None:
         """Mark what the calling thread asks of Spark from here on as this job's."""
@@ -103,7 +103,7 @@ class _ClassicWatch:
 
 
 class _Stage(Protocol):
-    """What Spark Connect tells of a stage."""
+    """What Spark Connect reports of a stage."""
 
     num_tasks: int
     num_completed_tasks: int

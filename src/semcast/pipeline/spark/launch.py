@@ -42,7 +42,7 @@ _REASON: Final = re.compile(r"^(Error: .+|Unrecognized .+|Invalid .+|.*\w(?:Erro
 
 @cache
 def private_folder() -> Path:
-    """For the log and the archive; one for the process, because its JVM stays the same too."""
+    """The folder for log and archives. A process has one, because its JVM stays the same too."""
     folder = Path(tempfile.mkdtemp(prefix="semcast-spark-"))
     atexit.register(_remove, folder)
     return folder
@@ -79,7 +79,7 @@ def start(settings: Mapping[str, str], environment: Mapping[str, str]) -> SparkS
 
 
 def require_answer(addresses: str) -> None:
-    """Somebody accepts connections at one of host:port,host:port; Spark would try for a minute."""
+    """Refuse a master that does not accept connections: Spark itself would try for a minute."""
     reasons = []
     for address in addresses.split(","):
         host, _, port = address.rpartition(":")
@@ -130,7 +130,7 @@ def _said_to(log: Path) -> Iterator[None]:
 
 @contextmanager
 def _handler_kept() -> Iterator[None]:
-    """Keep who hears Ctrl-C: pyspark puts in a handler that talks to the JVM from a signal."""
+    """Keep the handler of Ctrl-C: pyspark installs one that calls the JVM from a signal handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -100,7 +100,7 @@ class _Work(Generic[T]):
 
 
 def _cancel(done: threading.Event, watch: JobWatch) -> None:
-    """Until the action gives up: it may have been between two jobs when it was cancelled."""
+    """Cancel until the action gives up, since it may have been between two jobs at first."""
     deadline = time.monotonic() + _CANCEL_S_MAX
     while not done.is_set() and time.monotonic() < deadline:
         watch.cancel()
@@ -145,7 +145,7 @@ def _draw(label: str, done: threading.Event, count: Callable[[], Counts], consol
 def _write(
     label: str, done: threading.Event, count: Callable[[], Counts], console: Console
 ) -> None:
-    """Plain lines, for a pipe or a log."""
+    """Write plain lines, for a pipe or a log."""
     began_s = time.monotonic()
     while not done.wait(_LINE_S):
         elapsed_s = time.monotonic() - began_s

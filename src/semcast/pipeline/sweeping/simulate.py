@@ -1,0 +1,166 @@
+"""One cell in, one row of results out, in this process. Knows nothing of Spark.
+
+The same cell gives the same row wherever it is run, but for `took_s`. Whatever goes wrong in a cell
+becomes part of its row, so that no cell takes others with it.
+"""
+
+import json
+import socket
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from semcast.check import check_all, check_safety
+from semcast.errors import InputError
+from semcast.pipeline.sweeping.cells import Cell
+from semcast.sim import two_buffers, world
+from semcast.sim.scenario import ProtocolScenario, Scenario, TwoBufferScenario, parse
+from semcast.sim.tally import NodeOutcome
+from semcast.sim.traffic import Replay
+
+OK: Final = "ok"
+VIOLATION: Final = "violation"  # a checker found a broken promise
+ERROR: Final = "error"  # the simulation raised
+DETAIL_CHARACTERS_MAX: Final = 500
+
+TWO_BUFFER_MEASURES: Final = (
+    "sender_rate_msg_s",
+    "fast_receiver_rate_msg_s",
+    "slow_receiver_rate_msg_s",
+    "purged_share",
+    "purged_at_sender_share",
+    "purged_fast_share",
+    "occupancy_mean_messages",
+    "latency_mean_ms",
+    "latency_max_ms",
+    "semantic_latency_mean_ms",
+    "semantic_latency_max_ms",
+    "blocked_share",
+)
+# Of nodes: the sum of counts, and the worst of everything else.
+PROTOCOL_MEASURES: Final = (
+    "sent_rate_msg_s",
+    "delivered_rate_min_msg_s",
+    "not_delivered_share_max",
+    "latency_p50_worst_ms",
+    "latency_p99_worst_ms",
+    "latency_max_ms",
+    "blocked_share_max",
+    "purged_delivery",
+    "purged_retransmit",
+    "skipped",
+    "naks",
+    "retransmissions",
+    "datagrams_sent",
+    "bytes_sent",
+    "datagrams_refused",
+    "quiescent",
+    "ended_s",
+    "events",
+)
+MEASURES: Final = (
+    *TWO_BUFFER_MEASURES,
+    *(name for name in PROTOCOL_MEASURES if name not in TWO_BUFFER_MEASURES),
+)
+_SUMMED: Final = (
+    "purged_delivery",
+    "purged_retransmit",
+    "skipped",
+    "naks",
+    "retransmissions",
+    "datagrams_sent",
+    "bytes_sent",
+    "datagrams_refused",
+)
+Measures = dict[str, float | None]
+
+
+def simulate(cell: Cell, journals: Path | None = None) -> dict[str, object]:
+    """Run a cell; with a folder for journals, write its journal there first."""
+    started_s = time.perf_counter()
+    measures: Measures = {}
+    model, status, detail = "", OK, None
+    try:
+        scenario = parse(json.loads(cell.scenario), "the cell's scenario")
+        model = scenario.model
+        measures, broken = _run(cell, scenario, journals)
+        if broken:
+            status, detail = VIOLATION, broken
+    except Exception as error:
+        status, detail = ERROR, f"{type(error).__name__}: {error}"
+    return {
+        "cell": cell.cell,
+        "point": cell.point,
+        "settings": list(cell.settings),
+        "seed": cell.seed,
+        "model": model,
+        "status": status,
+        "detail": None if detail is None else " ".join(detail.split())[:DETAIL_CHARACTERS_MAX],
+        **{name: measures.get(name) for name in MEASURES},
+        "took_s": time.perf_counter() - started_s,
+    }
+
+
+def _run(cell: Cell, scenario: Scenario, journals: Path | None) -> tuple[Measures, str]:
+    """What was measured, and what was broken: nothing, if all is well."""
+    _require_trace(scenario)
+    if isinstance(scenario, TwoBufferScenario):
+        found = asdict(two_buffers.run(scenario, cell.seed))
+        return {name: float(found[name]) for name in TWO_BUFFER_MEASURES}, ""
+    if not isinstance(scenario, ProtocolScenario):
+        raise InputError(
+            f"model = {scenario.model!r} cannot be swept; run each setting with semcast sim run"
+        )
+    return _run_group(cell, scenario, journals)
+
+
+def _run_group(
+    cell: Cell, scenario: ProtocolScenario, journals: Path | None
+) -> tuple[Measures, str]:
+    keep = cell.check or journals is not None
+    outcome = world.run(scenario, cell.seed, keep, name=cell.cell)
+    if journals is not None:
+        from semcast.journal import write_journal
+
+        assert outcome.journal is not None
+        write_journal(outcome.journal, journals)
+    broken = ""
+    if cell.check:
+        assert outcome.journal is not None
+        check = check_all if outcome.quiescent else check_safety
+        broken = "; ".join(str(one) for one in check(outcome.journal).violations)
+    return _measures(outcome), broken
+
+
+def _measures(outcome: world.Run) -> Measures:
+    nodes = outcome.nodes
+    sums = {name: float(sum(getattr(node, name) for node in nodes)) for name in _SUMMED}
+    return {
+        "sent_rate_msg_s": outcome.sent_rate_msg_s,
+        "delivered_rate_min_msg_s": outcome.delivered_rate_min_msg_s,
+        "not_delivered_share_max": _worst(nodes, "not_delivered_share"),
+        "latency_p50_worst_ms": _worst(nodes, "latency_p50_ms"),
+        "latency_p99_worst_ms": _worst(nodes, "latency_p99_ms"),
+        "latency_max_ms": _worst(nodes, "latency_max_ms"),
+        "blocked_share_max": _worst(nodes, "blocked_share"),
+        **sums,
+        "quiescent": float(outcome.quiescent),
+        "ended_s": outcome.ended_s,
+        "events": float(outcome.events),
+    }
+
+
+def _worst(nodes: tuple[NodeOutcome, ...], name: str) -> float | None:
+    values = [getattr(node, name) for node in nodes]
+    return max((value for value in values if value is not None), default=None)
+
+
+def _require_trace(scenario: Scenario) -> None:
+    """Refuse a trace that is not here: on a cluster, another machine may have planned this cell."""
+    traffic = scenario.traffic
+    if isinstance(traffic, Replay) and not Path(traffic.file).is_file():
+        raise InputError(
+            f"no trace {traffic.file} on {socket.gethostname()}, which runs this cell; "
+            "put it on a path that all machines share"
+        )
