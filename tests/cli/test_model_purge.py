@@ -78,12 +78,20 @@ def test_the_trading_system_for_people_and_for_programs(
 def test_a_bitmap_shorter_than_the_buffer_limits_and_is_said_to(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = result(capsys, "--r 1 --d 20 --buffer 100")
+    found = result(capsys, "--r 1 --d 20 --buffer 100 --k 64")
     assert (found["k"], found["limited_by"]) == (64, "k")
     assert found["purge_ratio"] == result(capsys, "--r 1 --d 20 --buffer 64")["purge_ratio"]
-    assert "k limits" in run(capsys, "--r 1 --d 20 --buffer 100")
-    assert "k limits" not in run(capsys, "--r 1 --d 20 --buffer 64")
+    assert "k limits" in run(capsys, "--r 1 --d 20 --buffer 100 --k 64")
+    assert "k limits" not in run(capsys, "--r 1 --d 20 --buffer 64 --k 64")
     assert result(capsys, "--r 1 --d 20 --buffer 100 --k 128")["limited_by"] == "buffer"
+
+
+def test_by_key_the_buffer_alone_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    by_key = result(capsys, "--r 1 --d 2000 --buffer 5000")
+    assert (by_key["k"], by_key["limited_by"]) == (None, "buffer")
+    bitmap = result(capsys, "--r 1 --d 2000 --buffer 5000 --k 1024")
+    assert float(str(by_key["purge_ratio"])) > 0.9
+    assert float(str(bitmap["purge_ratio"])) < 0.5
 
 
 def test_the_smallest_buffer_for_a_wanted_rate(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +99,8 @@ def test_the_smallest_buffer_for_a_wanted_rate(capsys: pytest.CaptureFixture[str
     found = result(capsys, options)
     assert found["feasible"] is True
     assert found["buffer_min_messages"] == found["k_min"] == 19
-    assert "buffer of at least 19 and k of at least 19" in " ".join(run(capsys, options).split())
+    words = " ".join(run(capsys, options).split())
+    assert "buffer of at least 19, and with a bitmap k of at least 19" in words
     enough = result(capsys, "--r 0.5 --d 5 --sender-rate 70 --receiver-rate 40 --buffer 19")
     short = result(capsys, "--r 0.5 --d 5 --sender-rate 70 --receiver-rate 40 --buffer 18")
     assert (enough["sender_disturbed"], short["sender_disturbed"]) == (False, True)

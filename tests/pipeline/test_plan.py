@@ -47,7 +47,7 @@ TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
 KEYS = [
     "trace", "sense", "messages", "senders", "mean_rate_msg_s", "never_replaced_share", "by_number",
     "receiver_rate_msg_s", "receiver_rate_min_msg_s", "purge_ratio_needed", "purge_ratio_limit",
-    "carried", "buffer_messages", "k", "k_per_sender", "closed_form", "expected",
+    "carried", "replacement", "buffer_messages", "k", "k_per_sender", "closed_form", "expected",
     "blocked_share_max", "seeds", "first_trial", "final_trial", "group_config",
 ]  # fmt: skip
 
@@ -238,11 +238,17 @@ def test_the_pasted_configuration_is_one(
     text = group_config('it\'s "quotes"', buffer, 128, size_bytes)
     config = eval(text, {"GroupConfig": GroupConfig, "os": os})
     assert isinstance(config, GroupConfig)
-    assert (config.group, config.k) == ('it\'s "quotes"', 128)
+    assert (config.group, config.replacement, config.k) == ('it\'s "quotes"', "bitmap", 128)
     assert config.delivery_messages == buffer
     assert config.window_messages == max(buffer, WINDOW_MIN)
     assert config.delivery_bytes >= buffer * size_bytes
     assert config.window_bytes >= buffer * size_bytes
+
+
+def test_by_key_nothing_is_pasted_of_bitmaps() -> None:
+    text = group_config("quotes", 64, None, 10)
+    assert "replacement" not in text
+    assert "k=" not in text
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -281,7 +287,7 @@ def test_bursts_enlarge_the_buffer_until_the_sweep_carries_it(
     assert sorted(path.name for path in work.iterdir()) == [f"sample-{at}.csv" for at in range(4)]
     assert main(command) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Carried with N = 64 messages and k = 64" in out
+    assert "Carried with N = 64 messages, replaced by key" in out
     assert "knows no bursts" in out
     assert "GroupConfig( group='bursts'," in out
 
@@ -358,7 +364,8 @@ def test_many_senders_whose_own_messages_are_near_are_carried_per_sender(
     lines = [f"{at / 100:.6f},v{at % ships},p,m,10" for at in range(6 * ships)]
     trace = tmp_path / "ships.csv"
     trace.write_text("\n".join(["time_s,sender,key,kind,size", *lines, ""]))
-    asked = ["plan", str(trace), "--receiver-share", "0.5", "--seeds", "2", "--json"]
+    bitmap = ["--replacement", "bitmap", "--json"]
+    asked = ["plan", str(trace), "--receiver-share", "0.5", "--seeds", "2", *bitmap]
     assert main([*asked, "--per-sender"]) == 0
     own = json.loads(capsys.readouterr().out)
     assert list(own) == KEYS
@@ -376,6 +383,11 @@ def test_many_senders_whose_own_messages_are_near_are_carried_per_sender(
     assert (one["sense"], one["carried"], one["purge_ratio_limit"]) == ("one_stream", False, 0)
     assert main(asked[:-1]) == 1
     assert "plan with --per-sender" in " ".join(capsys.readouterr().out.split())
+    # By key it makes no difference how far apart a ship's positions lie in what one member sends.
+    assert main([*asked[:-3], "--json"]) == 0
+    by_key = json.loads(capsys.readouterr().out)
+    assert (by_key["carried"], by_key["k"], by_key["replacement"]) == (True, None, "key")
+    assert by_key["closed_form"] == {"buffer_messages": ships, "k": None}
 
 
 @pytest.mark.parametrize(
@@ -384,6 +396,7 @@ def test_many_senders_whose_own_messages_are_near_are_carried_per_sender(
         ("time_s,key\n0,a\n1,a\n", [], "--receiver-rate or --receiver-share"),
         ("time_s,key\n0,a\n1,a\n", ["--receiver-rate", "-1"], "must be above 0"),
         ("time_s,key\n0,a\n1,a\n", ["--receiver-rate", "1", "--blocked-max", "2"], "between 0 and"),
+        ("time_s,key\n0,a\n1,a\n", ["--receiver-rate", "1", "--replacement", "x"], "'bitmap'"),
         ("key\na\na\n", ["--receiver-rate", "1"], "a plan needs rates"),
         ("time_s,key\n", ["--receiver-rate", "1"], "no messages in it"),
         ("time_s,name\n0,a\n", ["--receiver-rate", "1"], "no column 'key'"),
@@ -427,4 +440,4 @@ def test_a_part_of_the_binance_trace_is_carried_at_60_percent(
     assert found["first_trial"]["trace"]["blocked_share"] > 0.2
     assert found["carried"]
     assert 64 < found["buffer_messages"] <= 2048
-    assert found["k_per_sender"] <= found["k"]
+    assert (found["k_per_sender"], found["k"]) == (None, None)

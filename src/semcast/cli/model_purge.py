@@ -43,8 +43,11 @@ def purge(
         int, typer.Option("--buffer", help="Messages that the slow receiver's buffer holds.")
     ] = 64,
     k: Annotated[
-        int, typer.Option("--k", help="Bits of the bitmap: the longest distance it can tell.")
-    ] = 64,
+        int | None,
+        typer.Option(
+            "--k", help="Bits of a bitmap: the longest distance it can name. Default: by key."
+        ),
+    ] = None,
     sender_rate: Annotated[
         float | None, typer.Option("--sender-rate", help="What the sender wants, in msg/s.")
     ] = None,
@@ -122,7 +125,7 @@ class _Report:
     """What follows from the options; the parts that need rates are None without them."""
 
     buffer: int
-    k: int
+    k: int | None  # None: by key
     limit: float
     ratio: float
     sender_rate: float | None
@@ -145,7 +148,7 @@ class _Report:
         return {
             "buffer_messages": self.buffer,
             "k": self.k,
-            "limited_by": "k" if self.k < self.buffer else "buffer",
+            "limited_by": "buffer" if self.k is None or self.k >= self.buffer else "k",
             "purge_ratio_limit": self.limit,
             "purge_ratio": self.ratio,
             "tolerated_slowdown_percent": null_if_unlimited(self.slowdown_percent),
@@ -176,7 +179,7 @@ class _Report:
 
     def sentences(self) -> list[str]:
         sentences = []
-        if self.k < self.buffer:
+        if self.k is not None and self.k < self.buffer:
             sentences.append(
                 f"k limits: the buffer holds {self.buffer} messages, but the bitmap tells of "
                 f"replacements at most {self.k} messages apart."
@@ -239,8 +242,8 @@ def _plan_sentences(want: float | None, plan: model.BufferPlan | None) -> list[s
         ]
     return [
         f"To carry {want:g} msg/s past this receiver, {plan.ratio_needed:.3f} of the messages "
-        f"must be purged: that takes a buffer of at least {plan.buffer_min_messages} and k of at "
-        f"least {plan.k_min}."
+        f"must be purged: that takes a buffer of at least {plan.buffer_min_messages}, and with a "
+        f"bitmap k of at least {plan.k_min}."
     ]
 
 

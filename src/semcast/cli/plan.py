@@ -1,4 +1,4 @@
-"""`semcast plan`: a trace and a slow receiver in; the buffer and the bitmap that carry it, out."""
+"""`semcast plan`: a trace and a slow receiver in; the buffer that carries it, out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -56,6 +56,14 @@ def plan(
         typer.Option("--blocked-max", help="How much of the time the sender may be blocked."),
     ] = 0.01,
     per_sender: PerSenderOption = False,
+    replacement: Annotated[
+        str,
+        typer.Option(
+            "--replacement",
+            metavar="key|bitmap",
+            help="By key at any distance, or by the smallest bitmap that will do.",
+        ),
+    ] = "key",
     only: Annotated[
         str | None,
         typer.Option("--only", metavar="NAME", help="Which trace, or run, if there are several."),
@@ -71,12 +79,12 @@ def plan(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """The smallest buffer and bitmap that carry a slow receiver, confirmed by simulation.
+    """The smallest buffer that carries a slow receiver, confirmed by simulation.
 
     The closed form makes a guess from the trace's distances; a sweep that replays the trace, and
     samples drawn from it, shows whether it holds and enlarges the buffer until it does. Prints a
     GroupConfig to paste. The exit code is 1 if no buffer can carry that receiver. With --per-sender
-    bitmaps count each sender's own messages, and the buffer holds those of all.
+    a message replaces those of its own sender only, and the buffer holds the messages of all.
 
     \b
     Example:
@@ -96,6 +104,7 @@ def plan(
             seeds=seeds,
             blocked_share_max=blocked_max,
             per_sender=per_sender,
+            replacement=replacement,
             only=only,
             options=options,
             work=work,
@@ -149,10 +158,9 @@ def _print_impossible(found: "Plan") -> None:
     hoped = found.forecast
     demand = hoped.demand
     print_words(
-        f"No buffer can carry it: {1 - hoped.ratio_limit:.1%} of the messages are never replaced, "
-        f"or from further away than the longest bitmap reaches (1,024 messages"
-        + (" of one sender" if found.per_sender else "")
-        + "). That is "
+        f"No buffer can carry it: {1 - hoped.ratio_limit:.1%} of the messages are never replaced"
+        + ("" if found.wish.by_key else _beyond_bitmaps(found))
+        + ". That is "
         f"{hoped.receiver_rate_min_msg_s:.1f} msg/s, and the receiver takes "
         f"{demand.receiver_rate_msg_s:.1f}.",
         f"A receiver of at least {hoped.receiver_rate_min_msg_s:.1f} msg/s "
@@ -164,12 +172,21 @@ def _print_impossible(found: "Plan") -> None:
 
 def _other_sense(found: "Plan") -> list[str]:
     """Bitmaps reach further where each sender counts its own messages only."""
-    if found.per_sender or found.profile.senders < 2:
+    if found.wish.by_key or found.per_sender or found.profile.senders < 2:
         return []
     return [
         f"That is for one member that sends all of it. Is each of the {found.profile.senders:,} "
         "senders a member of its own, plan with --per-sender."
     ]
+
+
+def _beyond_bitmaps(found: "Plan") -> str:
+    of = " of one sender" if found.per_sender else ""
+    return f", or from further away than the longest bitmap reaches (1,024 messages{of})"
+
+
+def _marks(k: int | None) -> str:
+    return "replaced by key" if k is None else f"k = {k}"
 
 
 def _print_trial(trial: "Trial", seeds: int) -> None:
@@ -182,7 +199,7 @@ def _print_trial(trial: "Trial", seeds: int) -> None:
             one = trial.drawn[name]
             on_drawn = f"{one.mean:{form}} ± {one.ci95 or 0.0:{form}}"
         rows.append((words, on_trace, on_drawn))
-    title = f"Simulated with N = {trial.buffer_messages:,} and k = {trial.k}"
+    title = f"Simulated with N = {trial.buffer_messages:,}, {_marks(trial.k)}"
     print_table(title, ["", "the trace", f"{seeds} samples drawn from it"], rows)
 
 
@@ -192,7 +209,7 @@ def _print_carried(found: "Plan", final: "Trial") -> None:
     model = found.expected(final)
     bound = model.sender_rate_max_msg_s
     sentences = [
-        f"Carried with N = {final.buffer_messages:,} messages and k = {final.k}: the sender is "
+        f"Carried with N = {final.buffer_messages:,} messages, {_marks(final.k)}: the sender is "
         f"blocked no more than {found.wish.blocked_share_max:.1%} of the time (mean and 95% "
         "confidence interval).",
         f"Under lasting congestion the closed form expects {model.purge_ratio:.1%} purged and "
@@ -218,7 +235,8 @@ def _print_not_carried(found: "Plan") -> None:
     assert found.confirmed is not None
     print_words(
         f"Not carried by any buffer up to {found.confirmed.buffer_tried_max_messages:,} messages, "
-        f"with k up to 1,024: the sender is blocked more than {found.wish.blocked_share_max:.1%} "
+        f"{'by key' if found.wish.by_key else 'with k up to 1,024'}: the sender is blocked more "
+        f"than {found.wish.blocked_share_max:.1%} "
         "of the time. In the long run the closed form sees no obstacle, so bursts last too long, "
         "or the trace is too short to tell with larger buffers. Give a faster receiver, more "
         "--blocked-max, or a longer trace.",

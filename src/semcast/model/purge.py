@@ -158,7 +158,8 @@ def purge_ratio(pmf: DistancePmf, buffer_messages: int, k: int | None = None) ->
     """R: the share of messages that can be purged under lasting congestion (SRM §5.1).
 
     Two messages must be in the buffer together, and the k-bit bitmap must reach from one to the
-    other: so whichever of N and k is smaller limits (SRM §6.2, Figure 5(l)).
+    other: so whichever of N and k is smaller limits (SRM §6.2, Figure 5(l)). Without k messages
+    replace by key, at any distance, and N alone limits.
     """
     if not 1 <= buffer_messages <= SEQ_MAX:
         raise ConfigError(f"a buffer of {buffer_messages} messages; it must be 1 to {SEQ_MAX}")

@@ -68,27 +68,29 @@ def plan(
     seeds: int = 10,
     blocked_share_max: float = 0.01,
     per_sender: bool = False,
+    replacement: str = "key",
     only: str | None = None,
     options: "TraceOptions | None" = None,
     work: str | Path | None = None,
     spark: Session = None,
 ) -> "Plan":
-    """Find the smallest buffer and bitmap that carry a slow receiver, and confirm them.
+    """Find the smallest buffer that carries a slow receiver, and confirm it.
 
     The receiver is given by what it takes a second, or by the share of the trace's mean rate. The
     sender may be blocked for `blocked_share_max` of the time, on the trace and on as many samples
     of it as there are `seeds`. `work` is a folder for these samples, which a cluster must see.
-    `trace`, `only`, `per_sender` and `options` are as for `profile`.
+    `replacement` is "key", or "bitmap" to find the smallest bitmap too. `trace`, `only`,
+    `per_sender` and `options` are as for `profile`.
 
-    The result is a `Plan`: `final` has `buffer_messages` and `k` (it is None if no buffer will do),
-    and `group_config` is the text of a configuration to paste.
+    The result is a `Plan`: `final` has `buffer_messages`, and `k` if there is a bitmap (`final` is
+    None if no buffer will do); `group_config` is the text of a configuration to paste.
     """
     require_spark()
     from semcast.pipeline.planning.run import Receiver, Wish, plan_found
     from semcast.pipeline.profiling.find import find_traffic
 
     receiver = Receiver(receiver_rate_msg_s, receiver_share)
-    wish = Wish(receiver, seeds, blocked_share_max, per_sender)
+    wish = Wish(receiver, seeds, blocked_share_max, per_sender, replacement)
     traffic = find_traffic(trace, options, only)
     folder = None if work is None else Path(work)
     return plan_found(_opened(spark, "plan"), traffic, wish, folder)

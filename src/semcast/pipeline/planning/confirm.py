@@ -54,10 +54,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Trial:
-    """One buffer, tried on some samples."""
+    """One buffer, tried on some samples; without k, messages replace by key."""
 
     buffer_messages: int
-    k: int
+    k: int | None
     trace: dict[str, float] | None  # of sample 0
     drawn: dict[str, Interval] | None  # over all others
 
@@ -90,7 +90,7 @@ def confirm(
     samples: Sequence[Sample],
     receiver_rate_msg_s: float,
     buffer_messages: int,
-    k: int,
+    k: int | None,
     blocked_share_max: float,
     senders: int = 1,
 ) -> Confirmed:
@@ -137,12 +137,13 @@ class Bench:
     """Tries buffers; what was tried once is not run again."""
 
     def __init__(
-        self, spark: SparkSession, receiver_rate_msg_s: float, k: int, senders: int = 1
+        self, spark: SparkSession, receiver_rate_msg_s: float, k: int | None, senders: int = 1
     ) -> None:
         self.spark = spark
         self._senders = senders
         self._delay_ms = 1000 / receiver_rate_msg_s
         self._k = k
+        self._marks = {"replacement": "key"} if k is None else {"k": k}
         self._known: dict[tuple[int, int], Row] = {}
 
     def run(self, pairs: Sequence[tuple[Sample, int]]) -> None:
@@ -177,7 +178,7 @@ class Bench:
     def _point(self, sample: Sample, size: int) -> Point:
         scenario = TwoBufferScenario(
             traffic=Replay(file=str(sample.path)),
-            buffers=Buffers(messages=size, k=self._k),
+            buffers=Buffers(messages=size, **self._marks),
             senders=self._senders,
             slow_delay_ms=self._delay_ms,
             duration_s=sample.duration_s,

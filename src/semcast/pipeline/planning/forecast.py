@@ -1,4 +1,6 @@
-"""The closed form's answer: a distribution of distances and two rates in, N and k out.
+"""The closed form's answer: a distribution of distances and two rates in, N out, and k if any.
+
+By key a message replaces at any distance, so N is all that limits; a bitmap also needs its k.
 
 Knows nothing of bursts: the model asks only whether what is left after purging fits the receiver
 in the long run (SRM §5.1, OBS §4.5). The sweep in `confirm` asks the rest.
@@ -25,11 +27,11 @@ class Demand:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the closed form says. N and k are None if no buffer can do it."""
+    """What the closed form says. N is None if no buffer can do it; k if there is no bitmap."""
 
     demand: Demand
     ratio_needed: float
-    # What the longest bitmap and any buffer can purge; the rest is never replaced, or too late.
+    # What any buffer can purge, with the longest bitmap if there is one.
     ratio_limit: float
     buffer_messages: int | None
     k: int | None
@@ -37,13 +39,13 @@ class Forecast:
     receiver_rate_min_msg_s: float
 
 
-def forecast(pmf: Mapping[int, float], demand: Demand) -> Forecast:
-    """The smallest N and, for it, the smallest k: a longer bitmap costs bytes, a buffer costs
-    delay.
+def forecast(pmf: Mapping[int, float], demand: Demand, by_key: bool = False) -> Forecast:
+    """The smallest N and, if not by key, for it the smallest k: a longer bitmap costs bytes, a
+    buffer costs delay.
     """
-    distances = model.from_table(within_reach(pmf))
+    distances = model.from_table(pmf if by_key else within_reach(pmf))
     plan = model.smallest_buffer(distances, demand.sender_rate_msg_s, demand.receiver_rate_msg_s)
-    k = None if plan.k_min is None else whole_words(plan.k_min)
+    k = None if by_key or plan.k_min is None else whole_words(plan.k_min)
     slowest = model.tolerance(plan.ratio_limit, demand.sender_rate_msg_s)
     return Forecast(
         demand,
@@ -102,9 +104,12 @@ class Expected:
     latency_full_ms: float
 
 
-def expected(pmf: Mapping[int, float], demand: Demand, buffer_messages: int, k: int) -> Expected:
-    """R, T and the delay of a full buffer (SRM eq. 1, OBS §5.3)."""
-    ratio = model.purge_ratio(model.from_table(within_reach(pmf, k)), buffer_messages, k)
+def expected(
+    pmf: Mapping[int, float], demand: Demand, buffer_messages: int, k: int | None
+) -> Expected:
+    """R, T and the delay of a full buffer (SRM eq. 1, OBS §5.3); without k, by key."""
+    table = pmf if k is None else within_reach(pmf, k)
+    ratio = model.purge_ratio(model.from_table(table), buffer_messages, k)
     return _expected(ratio, demand, buffer_messages)
 
 

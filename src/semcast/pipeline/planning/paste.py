@@ -10,7 +10,7 @@ WINDOW_MIN: Final = 1024
 _BYTES_DEFAULT: Final = GroupConfig(group="any", size=1, insecure=True).delivery_bytes
 
 
-def group_config(group: str, buffer_messages: int, k: int, size_bytes_max: int) -> str:
+def group_config(group: str, buffer_messages: int, k: int | None, size_bytes_max: int) -> str:
     """The settings that the plan is about; all others have their defaults."""
     window = max(buffer_messages, WINDOW_MIN)
     needed = max(buffer_messages, window) * max(size_bytes_max, 1)
@@ -18,7 +18,7 @@ def group_config(group: str, buffer_messages: int, k: int, size_bytes_max: int) 
         f"    group={group!r},",
         "    size=2,  # how many members: yours",
         '    secret=os.environ["SEMCAST_SECRET"],  # semcast keys new',
-        f"    k={k},",
+        *([] if k is None else ['    replacement="bitmap",', f"    k={k},"]),
         f"    delivery_messages={buffer_messages},",
         f"    window_messages={window},",
     ]

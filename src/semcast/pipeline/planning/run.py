@@ -33,6 +33,7 @@ from semcast.pipeline.profiling.run import profile_rows
 from semcast.pipeline.profiling.source import open_traffic
 from semcast.pipeline.profiling.summary import TrafficProfile
 from semcast.pipeline.spark.progress import run_job
+from semcast.settings import named
 
 # Between a sender's name and a key: ASCII's unit separator, which neither has.
 _UNIT: Final = chr(31)
@@ -72,8 +73,18 @@ class Wish:
     blocked_share_max: float = 0.01
     # Each sender of the trace is a member of its own; else one member sends all of it.
     per_sender: bool = False
+    # By key at any distance, or by a bitmap, as in the papers.
+    replacement: str = "key"
+
+    @property
+    def by_key(self) -> bool:
+        return self.replacement == "key"
 
     def __post_init__(self) -> None:
+        if self.replacement not in (choices := named("replacement").choices):
+            raise InputError(
+                f"replacement {self.replacement!r}; it is {' or '.join(map(repr, choices))}"
+            )
         if not 0 < self.blocked_share_max < 1:
             raise InputError(
                 f"--blocked-max (in Python: blocked_share_max) is {self.blocked_share_max:g}; "
@@ -89,7 +100,7 @@ class Plan:
     profile: TrafficProfile
     forecast: Forecast
     confirmed: Confirmed | None
-    # The k that would do if every sender of the trace were a member of its own.
+    # With bitmaps: the k that would do if every sender of the trace were a member of its own.
     k_per_sender: int | None
     # If each sender is planned for as a member: the distances in the messages of all of them.
     whole_pmf: Mapping[int, float] | None = None
@@ -112,10 +123,11 @@ class Plan:
         return group_config(self.profile.name, self.final.buffer_messages, self.final.k, largest)
 
     def expected(self, trial: Trial) -> Expected:
-        """What the closed form says of this buffer and bitmap."""
+        """What the closed form says of this buffer, and bitmap if there is one."""
         pmf, demand = self.profile.pmf, self.forecast.demand
-        if self.whole_pmf is None:
-            return expected(pmf, demand, trial.buffer_messages, trial.k)
+        if trial.k is None or self.whole_pmf is None:
+            whole = pmf if self.whole_pmf is None else self.whole_pmf
+            return expected(whole, demand, trial.buffer_messages, trial.k)
         return expected_per_sender(pmf, self.whole_pmf, demand, trial.buffer_messages, trial.k)
 
 
@@ -143,19 +155,18 @@ def plan_rows(
         raise InputError(f"{name}: no times in it, or all the same; a plan needs rates")
     demand = Demand(rate, wish.receiver.rate_of(rate))
     whole = _whole_pmf(spark, rows, name) if wish.per_sender else None
-    if whole is None:
-        hoped = forecast(profile.pmf, demand)
+    if whole is None or wish.by_key:
+        hoped = forecast(profile.pmf if whole is None else whole, demand, wish.by_key)
     else:
         hoped = forecast_per_sender(profile.pmf, whole, demand)
-    if hoped.buffer_messages is None or hoped.k is None:
+    if hoped.buffer_messages is None:
         return Plan(wish, profile, hoped, None, None, whole)
     with _folder(work) as folder:
         confirmed = _confirmed(spark, rows, profile, hoped, wish, folder)
-    k_per_sender = None
-    if confirmed.final is not None and wish.per_sender:
-        k_per_sender = confirmed.final.k
-    elif confirmed.final is not None and profile.senders > 1:
-        k_per_sender = _k_per_sender(spark, rows, profile, confirmed.final.k)
+    k_per_sender = None if confirmed.final is None else confirmed.final.k
+    if k_per_sender is not None and not wish.per_sender:
+        several = profile.senders > 1
+        k_per_sender = _k_per_sender(spark, rows, profile, k_per_sender) if several else None
     return Plan(wish, profile, hoped, confirmed, k_per_sender, whole)
 
 
@@ -174,15 +185,16 @@ def _confirmed(
     wish: Wish,
     folder: Path,
 ) -> Confirmed:
-    """Try the closed form's k, which names just enough pairs; if that fails, the longest bitmap."""
+    """Try the closed form's N and larger ones; with bitmaps first with its k, which names just
+    enough pairs, and if that fails with the longest.
+    """
     assert profile.first_s is not None
     assert profile.last_s is not None
     assert hoped.buffer_messages is not None
-    assert hoped.k is not None
     cut = Cut.of(profile.messages, profile.first_s, profile.last_s)
     samples = write_samples(spark, rows, cut, profile.messages, wish.seeds, folder)
     first: Confirmed | None = None
-    for k in dict.fromkeys((hoped.k, K_MAX)):
+    for k in [None] if hoped.k is None else dict.fromkeys((hoped.k, K_MAX)):
         rate, size = hoped.demand.receiver_rate_msg_s, hoped.buffer_messages
         senders = max(1, profile.senders) if wish.per_sender else 1
         found = confirm(spark, samples, rate, size, k, wish.blocked_share_max, senders)
@@ -232,6 +244,7 @@ def as_json(plan: Plan) -> dict[str, object]:
         "purge_ratio_needed": hoped.ratio_needed,
         "purge_ratio_limit": hoped.ratio_limit,
         "carried": final is not None,
+        "replacement": plan.wish.replacement,
         "buffer_messages": None if final is None else final.buffer_messages,
         "k": None if final is None else final.k,
         "k_per_sender": plan.k_per_sender,

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from semcast.obsolescence import K_MAX
 from semcast.pipeline.profiling.summary import Counted, Histogram, TrafficProfile
 
 Table: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-WITHIN: Final = (1, 4, 16, 32, 64, 128, 256, 1024)
-# A bitmap has 1,024 bits at the most, so nobody plans with more; --pmf-out has them all.
+WITHIN: Final = (1, 4, 16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
+# Longer distances are too many to list; --pmf-out has them all.
 _PMF_MAX: Final = 1024
 
 
@@ -45,8 +46,16 @@ def _overview(profile: TrafficProfile) -> Table:
 
 
 def _within(profile: TrafficProfile) -> Table:
-    rows = [(f"{x:,} messages", f"{profile.share_within(x):.1%}") for x in WITHIN]
-    return "What a message replaces", ["replaces one within", "share"], rows
+    rows = [
+        (
+            f"{x:,}",
+            f"{profile.share_within(x):.1%}",
+            f"{profile.share_within(x):.1%}" if x <= K_MAX else "–",
+        )
+        for x in WITHIN
+    ]
+    columns = ["N", "by key, buffer of N messages", "with a bitmap of N bits"]
+    return "What can be purged at most", columns, rows
 
 
 def _quantiles(profile: TrafficProfile) -> Table:
