@@ -13,6 +13,11 @@ from semcast.journal import Event, Journal, keys_in, parse_node
 Found = set[tuple[int | str, MessageId]]
 
 
+def is_by_key(event: Event) -> bool:
+    """Whether a message replaces all earlier ones of its key or keys."""
+    return bool(event.key) and event.rank is None and (event.obsoletes or ())[:1] == (0,)
+
+
 def name(event: Event) -> MessageId:
     assert event.sender is not None
     assert event.seq is not None
@@ -100,10 +105,12 @@ class Facts:
                 and (old.rank, parse_node(older.sender), older.seq)
                 < (new.rank, parse_node(newer.sender), newer.seq)
             )
-        return (
-            older.sender == newer.sender
-            and self.multicasts[older] < self.multicasts[newer]
-            and newer.seq - older.seq in (new.obsoletes or ())
+        if older.sender != newer.sender or self.multicasts[older] >= self.multicasts[newer]:
+            return False
+        return newer.seq - older.seq in (new.obsoletes or ()) or (
+            is_by_key(old)
+            and is_by_key(new)
+            and set(keys_in(old.key or "")) <= set(keys_in(new.key or ""))
         )
 
     def _closure(self) -> set[tuple[MessageId, MessageId]]:

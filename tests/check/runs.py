@@ -75,14 +75,19 @@ class Run:
         elif kind == 3:
             self.log.multicast(about, key="a", rank=self.choose(4))
         elif kind < 6 or kind > 10:
-            # Replaces the one before, whatever that is about, or nothing: it was too long ago.
-            self.log.multicast(about, *[1] * (not self.choose(3)), key="ab"[self.choose(4) // 3])
+            self.log.multicast(about, *self.mark(), key="ab"[self.choose(4) // 3])
         elif kind > 8:
             keys = ('keys:["a", "b"]', 'keys:["b", "c"]', 'keys:["a", "a"]', "keys:[")
-            self.log.multicast(about, *[1] * (not self.choose(3)), key=keys[self.choose(4)])
+            self.log.multicast(about, *self.mark(), key=keys[self.choose(4)])
         else:
             distances = [d for d in range(1, self.sent[sender] + 1) if self.choose(2)]
             self.log.multicast(about, *distances)
+
+    def mark(self) -> tuple[int, ...]:
+        """It replaces by key; or the one before, whatever that is about; or nothing, as with a
+        bitmap when the last of the key was too long ago.
+        """
+        return ((0,), (1,), (), ())[self.choose(4)]
 
     def receive(self, node: str = "", sender: str = "") -> None:
         node = node or self.nodes[self.choose(len(self.nodes))]

@@ -26,10 +26,10 @@ class KeyHistory:
 
     def add(self, number: int, keys: Sequence[str]) -> list[int]:
         """A message is about these keys: those that it replaces, nearest first."""
-        if len(keys) == 1:
+        names = frozenset(keys)
+        if len(names) == 1:
             last = self.add_one(number, keys[0])
             return [] if last < 0 else [last]
-        names = frozenset(keys)
         found = [self._last[name] for name in names if name in self._last]
         for name in names:
             found += [last for other, last in self._sets.get(name, {}).items() if other <= names]
