@@ -153,7 +153,7 @@ class Trial:
         self._await("sent", [sender], self._case.seconds + _SEND_GRACE_S, "is blocked in send")
         sent = self._heard[SENDER, "sent"]
         for reader in readers:
-            reader.tell(do=STOP, sent=sent["sent"])
+            reader.tell(do=STOP, sent=sent["sent"], stopped_ns=sent["stopped_ns"])
         try:
             self._await("done", readers, self._case.drain_s, "")
         except TimeoutError:

@@ -73,6 +73,17 @@ def test_a_slow_reader_falls_behind_where_everything_is_queued() -> None:
     assert row["slow_rss_start_mib"] > 0
 
 
+def test_many_keys_are_sent_and_one_turn_of_them_is_what_the_reader_needs_for_each() -> None:
+    case = cases.slow_reader(0.1, slow=True, seconds=TINY_S, keys=300)
+    facts = run(case)
+    sent = {key for key, _ in facts.sender["last"]}
+    assert max(sent) > cases.KEYS
+    row = figures(case, facts)
+    assert row["slow_stale_keys"] == row["slow_unreplaced_lost"] == 0
+    # The reader is busy with each message for so long at least.
+    assert row["slow_turn_ms"] >= len(sent) * cases.SLOW_NS / 1e6
+
+
 def test_a_peer_that_drops_loses_what_must_not_be_lost() -> None:
     row = found(cases.slow_reader(0.5, slow=False, seconds=TINY_S), "lossy")
     assert row["slow_unreplaced_lost"] > 0
