@@ -12,10 +12,11 @@ SLOW_READER_RATE = 5_000
 SLOW_READER_SIZE_BYTES = 64
 # How long the slow reader is busy with each message.
 SLOW_NS = 1_000_000
-# A reader at 1,000 a second needs five times the run to take all that 5,000 a second left behind,
-# so this is enough for one value of each key too, however many keys there are.
+# A reader at 1,000 a second needs five times the run to take all that 5,000 a second left behind.
 _DRAIN_FACTOR = 6.0
 _DRAIN_S_MIN = 10.0
+# On a busy machine it needs up to twice its time for a value of each key.
+_DRAIN_TURNS_MIN = 2
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Case:
     @property
     def drain_s(self) -> float:
         """How long receivers get, once the sender has stopped, for what they have not taken."""
-        return max(_DRAIN_S_MIN, self.seconds * _DRAIN_FACTOR)
+        turn_s = self.keys * SLOW_NS / 1e9
+        return max(_DRAIN_S_MIN, self.seconds * _DRAIN_FACTOR, _DRAIN_TURNS_MIN * turn_s)
 
     @property
     def mix(self) -> str:

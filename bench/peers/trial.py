@@ -186,6 +186,9 @@ class Trial:
             if name == "failed":
                 raise TrialError(f"{worker.role}: {heard['reason']}"[:200])
             if name == "exited":
+                # One that was told to finish, and has said all, may be gone before the others.
+                if (worker.role, "done") in self._heard:
+                    continue
                 raise TrialError(f"{worker.role} ended early: {worker.last_words()}")
             self._heard[worker.role, name] = heard
 
