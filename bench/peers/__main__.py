@@ -16,7 +16,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from bench.page import write_between
 from bench.peers import environment
 from bench.peers.api import ALL, LATENCY, SLOW_READER, THROUGHPUT
+from bench.peers.case import slow_reader_s
 from bench.peers.judge import requirements
+from bench.peers.payload import KEYS
 from bench.peers.plan import (
     ADAPTERS,
     RATES,
@@ -37,6 +39,14 @@ from bench.peers.trial import Facts, Trial
 _WIDTH = 170
 _ROUNDS_MAX = 100
 _SECONDS_MAX = 3_600.0
+# A run with so many takes two minutes and a half.
+_KEYS_MAX = 100_000
+
+
+_LONGER = (
+    "; longer with many keys, so that each is sent twice and the slow reader can take each once: "
+    f"{slow_reader_s(20_000, SECONDS[SLOW_READER]):g} for 20000"
+)
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
@@ -47,7 +57,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     add("--size", type=int, action="append", help=f"bytes, for throughput: {SIZES_BYTES}")
     add("--rate", type=int, action="append", help=f"messages a second, for latency: {RATES}")
     add("--share", type=float, action="append", help=f"never replaced, slow reader: {SHARES}")
-    add("--seconds", type=float, help=f"length of a run: {_defaults(SECONDS)}")
+    add("--keys", action="append", help=f"how many, slow reader; with commas: {KEYS}")
+    add("--seconds", type=float, help=f"length of a run: {_defaults(SECONDS)}{_LONGER}")
     add("--rounds", type=int, help=f"the best of so many counts: {_defaults(ROUNDS)}")
     add("--json", type=Path, help="save the JSON here too")
     add("--markdown", type=Path, help="put the tables into this page: docs/peers.md")
@@ -71,10 +82,29 @@ def _check(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
         parser.error("--rate must be 1 to 1000000 messages a second")
     if any(not 0 <= share <= 1 for share in chosen.share or ()):
         parser.error("--share must be 0 to 1")
+    try:
+        _keys_of(chosen)
+    except ValueError as error:
+        parser.error(str(error))
     for path in (chosen.json, chosen.markdown):
         # Found out now, and not after half an hour.
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
             parser.error(f"{path} cannot be written: name a file in a folder that is there")
+
+
+def _keys_of(chosen: argparse.Namespace) -> list[int]:
+    """The numbers of keys, each once, as they were asked for."""
+    found: dict[int, None] = {}
+    for word in ",".join(chosen.keys or [str(KEYS)]).split(","):
+        try:
+            count = int(word)
+        except ValueError:
+            count = 0
+        if not 1 <= count <= _KEYS_MAX:
+            text = f"--keys has {word[:20]!r}; choose 1 to {_KEYS_MAX}, with commas: 50,2000"
+            raise ValueError(text)
+        found[count] = None
+    return list(found)
 
 
 def _defaults(values: dict[str, Any]) -> str:
@@ -152,6 +182,7 @@ def main(words: list[str] | None = None) -> int:
         chosen.rate or RATES,
         chosen.share or SHARES,
         chosen.seconds,
+        _keys_of(chosen),
     )
     steps = steps_of(work, who, chosen.rounds)
     about = {"command": shlex.join(["python", "-m", "bench.peers", *_given(words)]), **_about()}

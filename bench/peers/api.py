@@ -101,6 +101,8 @@ class Variant:
     workloads: tuple[str, ...] = ALL
     # One call for each message, even where many could go in one.
     plain: bool = False
+    # Of what can be replaced its buffers hold one value of so many keys; None: of any number.
+    keys_max: int | None = None
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,10 @@ class Orders:
         os.dup2(2, 1)
         self.go = threading.Event()
         self.finish = threading.Event()
-        # How many messages the sender sent, once it has stopped, and when that was heard.
+        # How many messages the sender sent, once it has stopped; when it stopped, and when that
+        # was heard.
         self.sent: int | None = None
+        self.stopped_ns: int | None = None
         self.sent_ns = 0
 
     def spec(self) -> dict[str, Any]:
@@ -45,6 +47,7 @@ class Orders:
                 self.go.set()
             elif order["do"] == STOP:
                 self.sent_ns = time.monotonic_ns()
+                self.stopped_ns = order["stopped_ns"]
                 self.sent = order["sent"]
             else:
                 self.finish.set()

@@ -59,7 +59,7 @@ def _latency(case: Case, facts: Facts) -> Figures:
     return {
         "p50_us": max(_scaled(found["age_p50_ns"], 1e3) for found in facts.receivers),
         "p99_us": max(_scaled(found["age_p99_ns"], 1e3) for found in facts.receivers),
-        "kept_share": sent / int(case.rate * case.seconds),
+        "kept_share": sent / case.messages_max,
         "lost_share": 1 - min(counts) / sent if sent else 0.0,
         "cpu_s_per_million": _cpu_s_per_million(facts),
         **_ends(facts),
@@ -77,7 +77,7 @@ def _slow_reader(case: Case, facts: Facts) -> Figures:
     sender = facts.sender
     fast, slow = facts.receivers
     return {
-        "kept_share": sender["sent"] / int(case.rate * case.seconds),
+        "kept_share": sender["sent"] / case.messages_max,
         "fast_p50_us": _scaled(fast["age_p50_ns"], 1e3),
         "fast_p99_us": _scaled(fast["age_p99_ns"], 1e3),
         "fast_unreplaced_lost": sender["unreplaced"] - fast["unreplaced"],
@@ -90,6 +90,7 @@ def _slow_reader(case: Case, facts: Facts) -> Figures:
         "slow_age_p99_ms": _scaled(slow["age_p99_ns"], 1e6),
         "slow_keyed_age_p50_ms": _scaled(slow["keyed_age_p50_ns"], 1e6),
         "slow_keyed_age_p99_ms": _scaled(slow["keyed_age_p99_ns"], 1e6),
+        "slow_turn_ms": _turn_ms(sender, slow) if case.slow else None,
         "slow_drain_s": max(0.0, (slow["last_ns"] - sender["stopped_ns"]) / 1e9),
         **_memory("sender", sender["rss_bytes"]),
         **_memory("slow", slow["rss_bytes"]),
@@ -103,6 +104,18 @@ def _ends(facts: Facts) -> Figures:
         "drained": all(found["drained"] for found in facts.receivers),
         "cut_off": cut_off[0][:200] if cut_off else "",
     }
+
+
+def _turn_ms(sender: dict[str, Any], slow: dict[str, Any]) -> float:
+    """What the reader needs to take everything that waits, once.
+
+    A value of every key that was sent waits, and what is never replaced and was still to be taken
+    when the sender stopped. The time for each is the reader's own, over all that it took: there
+    is always something for it to take.
+    """
+    waiting: int = len(sender["last"]) + slow["unreplaced_waited"]
+    each_ns: float = (slow["last_ns"] - slow["first_ns"]) / max(1, slow["count"] - 1)
+    return waiting * each_ns / 1e6
 
 
 def _stale(sender: dict[str, Any], receiver: dict[str, Any]) -> int:

@@ -12,6 +12,7 @@ from bench.peers import case as cases
 from bench.peers.api import LATENCY, SLOW_READER, THROUGHPUT, Peer, UnavailableError, Variant
 from bench.peers.case import Case
 from bench.peers.outcome import Figures, best, figures
+from bench.peers.payload import KEYS
 from bench.peers.trial import Facts, TrialError
 
 ADAPTERS = tuple(
@@ -47,6 +48,14 @@ class Row:
     def figures(self) -> Figures | None:
         return best(self.case, self.rounds) if self.rounds else None
 
+    @property
+    def misfit(self) -> str:
+        """Why the case makes no sense for the variant; empty where it does."""
+        keys_max = self.entry.variant.keys_max
+        if keys_max is None or self.case.keys <= keys_max:
+            return ""
+        return f"its buffers of {keys_max:,} messages cannot hold {self.case.keys:,} keys"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -78,7 +87,9 @@ def cases_of(
     rates: Iterable[int] = RATES,
     shares: Iterable[float] = SHARES,
     seconds: float | None = None,
+    keys: Iterable[int] = (KEYS,),
 ) -> list[Case]:
+    """Every case; how long a run with a slow reader takes depends on the keys, if nobody says."""
     found: list[Case] = []
     for workload in workloads:
         length = SECONDS[workload] if seconds is None else seconds
@@ -88,7 +99,12 @@ def cases_of(
             found += [cases.latency(rate, length) for rate in rates]
         else:
             found += [
-                cases.slow_reader(share, slow, length) for share in shares for slow in (False, True)
+                cases.slow_reader(
+                    share, slow, seconds or cases.slow_reader_s(count, length), keys=count
+                )
+                for count in keys
+                for share in shares
+                for slow in (False, True)
             ]
     return found
 
@@ -117,7 +133,7 @@ def perform(
         before(step)
         row = step.row
         name = row.entry.peer.name, row.entry.variant.name
-        reason = unavailable.get(row.entry.peer.name) or gone.get(name)
+        reason = unavailable.get(row.entry.peer.name) or gone.get(name) or row.misfit
         if reason:
             row.reason = reason
             continue

@@ -6,6 +6,7 @@ stopped, or when the harness says so.
 
 import time
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from bench.peers.orders import Orders
 from bench.peers.usage import MemoryLog, cpu_s, percentile
 
 _TIMEOUT_S = 0.1
+_NEVER = -1
 # Longer than any pause between repeated requests.
 _QUIET_NS = 2_500_000_000
 _BATCH_MAX = 1024
@@ -30,7 +32,9 @@ class Record(Protocol):
 
     def add(self, batch: Sequence[bytes], now_ns: int) -> None: ...
 
-    def found(self) -> dict[str, Any]: ...
+    def found(self, stopped_ns: int | None) -> dict[str, Any]:
+        """All of it; `stopped_ns` is when the sender stopped, None if that is not known."""
+        ...
 
 
 class Counting:
@@ -49,32 +53,37 @@ class Counting:
         self._expected = last + 1
         self.count += len(batch)
 
-    def found(self) -> dict[str, Any]:
+    def found(self, stopped_ns: int | None) -> dict[str, Any]:  # noqa: ARG002
         return {"gaps": self._gaps}
 
 
 class Aging:
-    """How old each message was when it was taken, and the last value of each key."""
+    """How old each message was when it was taken, and the last value of each key.
 
-    def __init__(self) -> None:
+    What it needs for each key and message is there from the start, but for 8 or 16 bytes of times:
+    a receiver's memory is measured, and must not grow because of what is noted here.
+    """
+
+    def __init__(self, keys: int, messages_max: int) -> None:
         self.count = 0
         self._keyed_ns = array("q")
         self._unreplaced_ns = array("q")
-        self._unreplaced: set[int] = set()
-        self._last: dict[int, int] = {}
+        self._unreplaced_taken_ns = array("q")
+        # One byte for each number: whether it came, and is never replaced.
+        self._unreplaced = bytearray(messages_max)
+        self._last = array("q", [_NEVER]) * keys
 
     def add(self, batch: Sequence[bytes], now_ns: int) -> None:
         for message in batch:
             seq, sent_ns, key = payload.unpack(message)
             if key == payload.UNREPLACED:
-                self._unreplaced_ns.append(now_ns - sent_ns)
-                self._unreplaced.add(seq)
+                self._add_unreplaced(seq, now_ns - sent_ns, now_ns)
             else:
                 self._keyed_ns.append(now_ns - sent_ns)
                 self._last[key] = seq
         self.count += len(batch)
 
-    def found(self) -> dict[str, Any]:
+    def found(self, stopped_ns: int | None) -> dict[str, Any]:
         every = self._keyed_ns + self._unreplaced_ns
         kinds = {"": every, "keyed_": self._keyed_ns, "unreplaced_": self._unreplaced_ns}
         ages = {
@@ -82,8 +91,25 @@ class Aging:
             for kind, values in kinds.items()
             for share in (50, 99)
         }
-        last = sorted(self._last.items())
-        return {**ages, "unreplaced": len(self._unreplaced), "last": last}
+        unreplaced = len(self._unreplaced_taken_ns)
+        taken = unreplaced
+        if stopped_ns is not None:
+            taken = bisect_right(self._unreplaced_taken_ns, stopped_ns)
+        return {
+            **ages,
+            "unreplaced": unreplaced,
+            # They waited when the sender stopped, for they came out later.
+            "unreplaced_waited": unreplaced - taken,
+            "last": [(key, seq) for key, seq in enumerate(self._last) if seq != _NEVER],
+        }
+
+    def _add_unreplaced(self, seq: int, age_ns: int, now_ns: int) -> None:
+        # A warm-up message that comes late has no place here, and one that comes twice has one.
+        if seq == payload.WARM_UP or self._unreplaced[seq]:
+            return
+        self._unreplaced[seq] = 1
+        self._unreplaced_ns.append(age_ns)
+        self._unreplaced_taken_ns.append(now_ns)
 
 
 class Receiving:
@@ -102,7 +128,9 @@ class Receiving:
         # One that computes takes one message at a time, so that the rest stays where it can still
         # be replaced; and how late a message is shows best when each is taken as it comes.
         self._single = slow or case.workload == LATENCY
-        self._record: Record = Counting() if case.workload == THROUGHPUT else Aging()
+        self._record: Record = (
+            Counting() if case.workload == THROUGHPUT else Aging(case.keys, case.messages_max)
+        )
         self._memory = MemoryLog()
 
     def run(self) -> dict[str, Any]:
@@ -126,15 +154,17 @@ class Receiving:
             except Exception as error:  # whatever a peer raises: it cut this receiver off
                 drained, cut_off = False, f"{type(error).__name__}: {error}"
                 break
+        # Before the record is summed up, which takes memory that is not the peer's.
+        rss_bytes = self._memory.end()
         return {
-            **self._record.found(),
+            **self._record.found(self._orders.stopped_ns),
             "count": self._record.count,
             "first_ns": first_ns,
             "last_ns": last_ns,
             "drained": drained,
             "cut_off": cut_off,
             "cpu_s": cpu_s() - began_s,
-            "rss_bytes": self._memory.end(),
+            "rss_bytes": rss_bytes,
         }
 
     def _take(self) -> Sequence[bytes]:

@@ -4,6 +4,7 @@ Times are `time.monotonic_ns`, which all processes of one Linux machine share.
 """
 
 import time
+from array import array
 from typing import Any
 
 from bench.peers import payload
@@ -15,6 +16,7 @@ from bench.peers.usage import MemoryLog, cpu_s
 _WARM_UP_PAUSE_S = 0.02
 # Between the last warm-up message and the first that counts.
 _SETTLE_S = 0.3
+_NEVER = -1
 
 
 class Sending:
@@ -27,7 +29,10 @@ class Sending:
         self._memory = MemoryLog()
         self._sent = 0
         self._unreplaced = 0
-        self._last: dict[int, int] = {}
+        # Made before the work, and memory for the last number of each key too: what grows later
+        # is the peer's.
+        self._pattern = payload.KeyPattern(case.unreplaced_share, case.keys)
+        self._last = array("q", [_NEVER]) * case.keys
 
     def warm_up(self) -> None:
         """Send what does not count until both receivers have had some of it."""
@@ -54,7 +59,7 @@ class Sending:
         return {
             "sent": self._sent,
             "unreplaced": self._unreplaced,
-            "last": sorted(self._last.items()),
+            "last": [(key, seq) for key, seq in enumerate(self._last) if seq != _NEVER],
             "began_ns": began_ns,
             "stopped_ns": stopped_ns,
         }
@@ -74,9 +79,9 @@ class Sending:
 
     def _paced(self, began_ns: int, until_ns: int) -> None:
         """Send what is due. One that was held up catches up as fast as it can, until time is up."""
-        pattern = payload.KeyPattern(self._case.unreplaced_share)
+        pattern = self._pattern
         step_ns = 1_000_000_000 // self._case.rate
-        for seq in range(int(self._case.rate * self._case.seconds)):
+        for seq in range(self._case.messages_max):
             due_ns = began_ns + seq * step_ns
             now_ns = time.monotonic_ns()
             while now_ns < due_ns:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -29,6 +29,7 @@ _HEADS = {
         "B stale",
         "B value age p50 ms",
         "p99 ms",
+        "one turn ms",
         "B any age p50 ms",
         "p99 ms",
         "drain s",
@@ -157,15 +158,8 @@ def _cells(row: Row, every: list[Row]) -> list[str]:
 
 
 def _slow_cells(row: Row, found: Figures, every: list[Row]) -> list[str]:
-    share = row.case.unreplaced_share
-    alone = [
-        twin.figures
-        for twin in every
-        if twin.entry == row.entry
-        and twin.case.workload == SLOW_READER
-        and not twin.case.slow
-        and twin.case.unreplaced_share == share
-    ]
+    without = replace(row.case, slow=False)
+    alone = [twin.figures for twin in every if twin.entry == row.entry and twin.case == without]
     return [
         f"{found['kept_share']:.0%}",
         _number(found["fast_p99_us"]),
@@ -174,6 +168,7 @@ def _slow_cells(row: Row, found: Figures, every: list[Row]) -> list[str]:
         str(found["slow_stale_keys"]),
         _number(found["slow_keyed_age_p50_ms"]),
         _number(found["slow_keyed_age_p99_ms"]),
+        _number(found["slow_turn_ms"]),
         _number(found["slow_age_p50_ms"]),
         _number(found["slow_age_p99_ms"]),
         f"{found['slow_drain_s']:.1f}" if found["drained"] else (_note(found)),

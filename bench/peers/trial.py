@@ -153,7 +153,7 @@ class Trial:
         self._await("sent", [sender], self._case.seconds + _SEND_GRACE_S, "is blocked in send")
         sent = self._heard[SENDER, "sent"]
         for reader in readers:
-            reader.tell(do=STOP, sent=sent["sent"])
+            reader.tell(do=STOP, sent=sent["sent"], stopped_ns=sent["stopped_ns"])
         try:
             self._await("done", readers, self._case.drain_s, "")
         except TimeoutError:
@@ -186,6 +186,9 @@ class Trial:
             if name == "failed":
                 raise TrialError(f"{worker.role}: {heard['reason']}"[:200])
             if name == "exited":
+                # One that was told to finish, and has said all, may be gone before the others.
+                if (worker.role, "done") in self._heard:
+                    continue
                 raise TrialError(f"{worker.role} ended early: {worker.last_words()}")
             self._heard[worker.role, name] = heard
 

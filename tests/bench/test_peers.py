@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from bench.peers import case as cases
-from bench.peers import trial
+from bench.peers import payload, trial
 from bench.peers.api import UnavailableError
 from bench.peers.case import Case
 from bench.peers.outcome import Figures, figures
@@ -73,6 +73,17 @@ def test_a_slow_reader_falls_behind_where_everything_is_queued() -> None:
     assert row["slow_rss_start_mib"] > 0
 
 
+def test_many_keys_are_sent_and_one_turn_of_them_is_what_the_reader_needs_for_each() -> None:
+    case = cases.slow_reader(0.1, slow=True, seconds=TINY_S, keys=300)
+    facts = run(case)
+    sent = {key for key, _ in facts.sender["last"]}
+    assert max(sent) > payload.KEYS
+    row = figures(case, facts)
+    assert row["slow_stale_keys"] == row["slow_unreplaced_lost"] == 0
+    # The reader is busy with each message for so long at least.
+    assert row["slow_turn_ms"] >= len(sent) * cases.SLOW_NS / 1e6
+
+
 def test_a_peer_that_drops_loses_what_must_not_be_lost() -> None:
     row = found(cases.slow_reader(0.5, slow=False, seconds=TINY_S), "lossy")
     assert row["slow_unreplaced_lost"] > 0
@@ -84,6 +95,18 @@ def test_a_receiver_that_is_cut_off_reports_what_it_had() -> None:
     assert all("the fake cut this receiver off" in r["cut_off"] for r in facts.receivers)
     assert all(0 < r["count"] <= fake_peer.CUT_OFF_AFTER for r in facts.receivers)
     assert not any(r["drained"] for r in facts.receivers)
+
+
+def test_one_that_is_still_behind_reports_what_it_had_though_others_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cases, "_DRAIN_FACTOR", 0.0)
+    monkeypatch.setattr(cases, "_DRAIN_S_MIN", TINY_S)
+    case = cases.slow_reader(0.1, slow=True, seconds=2 * TINY_S)
+    facts = run(case)
+    behind = facts.receivers[-1]
+    assert not behind["drained"]
+    assert 0 < behind["count"] < facts.sender["sent"]
 
 
 def test_what_a_peer_raises_is_the_reason() -> None:

@@ -12,18 +12,18 @@ from bench.page import END
 from bench.peers import case as cases
 from bench.peers import environment, payload
 from bench.peers.__main__ import _given, main
-from bench.peers.api import ALL, SPIN, Peer, Variant
-from bench.peers.judge import Requirement, requirements
+from bench.peers.api import ALL, SPIN
+from bench.peers.judge import requirements
 from bench.peers.outcome import best, figures
-from bench.peers.plan import ADAPTERS, Entry, Row, cases_of, entries, steps_of
+from bench.peers.plan import ADAPTERS, cases_of, entries, steps_of
 from bench.peers.receiving import Aging, Counting
 from bench.peers.show import BEGIN, absences, show, to_json, to_markdown
-from bench.peers.trial import Facts, find_binary
+from bench.peers.trial import find_binary
 from bench.peers.usage import MemoryLog, cpu_s_of, percentile
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from tests.bench.fake_peer import FakeReceiver, FakeSender
+from tests.bench.peer_rows import by_name, facts, row, slow
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -85,14 +85,14 @@ def test_counting_sees_every_gap_between_and_within_batches(
                 came += len(batch)
         assert record.count == came
         # A loss at the very end leaves no gap; the count tells.
-        assert (record.found()["gaps"] > 0) == (missing is not None)
+        assert (record.found(None)["gaps"] > 0) == (missing is not None)
 
 
 def test_ages_are_those_at_the_time_of_taking_and_the_last_value_is_the_last_taken() -> None:
-    record = Aging()
+    record = Aging(keys=4, messages_max=7)
     record.add([payload.pack(5, 100, 3, 64), payload.pack(6, 200, -1, 64)], 1_000)
     record.add([payload.pack(4, 50, 3, 64)], 2_000)
-    found = record.found()
+    found = record.found(stopped_ns=None)
     assert dict(found["last"]) == {3: 4}
     assert found["unreplaced"] == 1
     assert found["unreplaced_age_p50_ns"] == 800
@@ -109,38 +109,6 @@ def test_memory_is_sampled_at_most_twice_a_second() -> None:
 
 def test_a_process_that_is_gone_used_nothing_more() -> None:
     assert cpu_s_of(2**22 + 1) == 0
-
-
-def facts(sent: int, counts: tuple[int, int], **changes: Any) -> Facts:
-    sender = {
-        "sent": sent,
-        "unreplaced": 10,
-        "last": [[0, 90], [1, 91]],
-        "began_ns": 0,
-        "stopped_ns": 10**9,
-        "cpu_s": 1.0,
-        "rss_bytes": [1 << 20] * 4,
-    }
-    receivers = [
-        {
-            "count": count,
-            "first_ns": 0,
-            "last_ns": 2 * 10**9,
-            "cpu_s": 0.5,
-            "rss_bytes": [1 << 20, 2 << 20, 2 << 20, 3 << 20],
-            "drained": True,
-            "cut_off": "",
-            "unreplaced": 8,
-            "last": [[0, 90], [1, 80]],
-            "age_p50_ns": 5_000.0,
-            "age_p99_ns": 9_000.0,
-            "keyed_age_p50_ns": None,
-            "keyed_age_p99_ns": 4e6,
-            **changes,
-        }
-        for count in counts
-    ]
-    return Facts(sender, receivers, 1.0)
 
 
 def test_throughput_is_that_of_the_slower_receiver_and_everybodys_cpu_counts() -> None:
@@ -167,11 +135,6 @@ def test_the_best_round_counts_but_a_loss_in_any_round_is_a_loss() -> None:
         {"delivered_per_s": 9.0, "lost_share": 0.0, "drained": True},
     ]
     assert best(case, rounds) == {"delivered_per_s": 9.0, "lost_share": 0.2, "drained": True}
-
-
-def row(case: cases.Case, peer: str, name: str, found: dict[str, Any] | None, **more: Any) -> Row:
-    variant = Variant(name, FakeSender, FakeReceiver, **more)
-    return Row(case, Entry("", Peer(peer, (variant,)), variant), [found] if found else [])
 
 
 def speed(rate: float, lost: float = 0.0) -> dict[str, Any]:
@@ -227,24 +190,6 @@ def test_pyzmq_is_taken_as_it_receives_not_as_an_application_can_make_it() -> No
         row(case, "zmq", "zmq spin", {"p99_us": 100.0, **common}, options={SPIN: True}),
     ]
     assert [(one.met, one.peer) for one in requirements(rows)] == [(True, "zmq NODROP")] * 2
-
-
-def slow(age_ms: float, lost: int = 0, fast_us: float = 100.0) -> dict[str, Any]:
-    return {
-        "kept_share": 1.0,
-        "fast_p99_us": fast_us,
-        "fast_unreplaced_lost": 0,
-        "slow_unreplaced_lost": lost,
-        "slow_stale_keys": 0,
-        "slow_keyed_age_p50_ms": age_ms,
-        "slow_keyed_age_p99_ms": age_ms,
-        "sender_rss_growth_share": 0.0,
-        "slow_rss_growth_share": 0.2,
-    }
-
-
-def by_name(found: list[Requirement]) -> dict[str, bool | None]:
-    return {one.name.split(", ", 1)[1]: one.met for one in found}
 
 
 def test_the_slow_readers_age_is_compared_with_peers_that_lose_nothing() -> None:

@@ -108,7 +108,8 @@ def _variant(
 ) -> Variant:
     options = {"sealed": sealed, "reliability": "sender", "order": "fifo", **options}
     sender, receiver = (PlainSender, PlainReceiver) if plain else (SemcastSender, SemcastReceiver)
-    return Variant(name, sender, receiver, options, workloads, plain)
+    keys_max = options.get("delivery_messages", _DEFAULT_MESSAGES)
+    return Variant(name, sender, receiver, options, workloads, plain, keys_max)
 
 
 _FAST: dict[str, Any] = {
@@ -119,19 +120,16 @@ _FAST: dict[str, Any] = {
 }
 # Awake between messages that are a millisecond apart, too; by default they are up to 0.2 ms apart.
 _AWAKE: dict[str, Any] = {"spin_us": 2_000}
-# A key comes back after 55 messages on average, so 64 would reach only two replacements in three;
-# this reaches all but one in ten thousand (`semcast profile` tells for any trace).
-_STATE: dict[str, Any] = {"k": 512}
+# What a group has where nothing is said.
+_DEFAULT_MESSAGES = 32_768
 # What 20% never replaced leaves over in ten seconds, and more.
 _LARGE: dict[str, Any] = {
-    **_STATE,
     "order": "key",
     "delivery_messages": 65_536,
     "window_messages": 65_536,
 }
 # So little that the sender is held up when more must be kept than the reader can take.
 _SMALL: dict[str, Any] = {
-    **_STATE,
     "order": "key",
     "delivery_messages": 256,
     "window_messages": 256,
@@ -150,8 +148,8 @@ PEER = Peer(
         _variant("semcast unsealed", (LATENCY,), False),
         _variant("semcast sealed, spin", (LATENCY,), True, **_AWAKE),
         _variant("semcast unsealed, spin", (LATENCY,), False, **_AWAKE),
-        _variant("semcast fifo", (SLOW_READER,), True, **_STATE),
-        _variant("semcast key", (SLOW_READER,), True, order="key", **_STATE),
+        _variant("semcast fifo", (SLOW_READER,), True),
+        _variant("semcast key", (SLOW_READER,), True, order="key"),
         _variant("semcast key, large buffer", (SLOW_READER,), True, **_LARGE),
         _variant("semcast key, small buffer", (SLOW_READER,), True, **_SMALL),
     ),
