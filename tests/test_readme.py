@@ -15,7 +15,6 @@ import pytest
 import typer
 
 from semcast.cli import app
-from semcast.obsolescence import Ranked
 from semcast.testing import FakeNetwork
 
 ROOT = Path(__file__).parents[1]
@@ -97,23 +96,23 @@ def test_a_program_that_is_named_in_a_sentence_is_there(words: str) -> None:
     assert any((ROOT / f"{file}{end}").exists() for end in ("", ".py", "/__main__.py"))
 
 
-def taken(keys: int, ranked: bool) -> int:
+def taken(keys: int, replacement: str) -> int:
     """How many of 2 * keys messages, each key in turn, a reader finds that comes at the end."""
     network = FakeNetwork(seed=1)
-    a, b = (network.join("quotes", name=name, size=2, insecure=True, k=256) for name in "ab")
+    config: dict[str, Any] = {"size": 2, "insecure": True, "k": 256, "replacement": replacement}
+    a, b = (network.join("quotes", name=name, **config) for name in "ab")
     assert network.run(lambda: a.complete and b.complete)
     for number in range(2 * keys):
-        key = f"key {number % keys}"
-        a.send(b"value", Ranked(key, number) if ranked else key)
+        a.send(b"value", f"key {number % keys}")
     assert network.run(lambda: a.stable)
     return len(b.receive_many())
 
 
-def test_a_feed_of_more_keys_in_turn_than_k_is_not_purged_unless_it_is_ranked() -> None:
-    """As README and guide say; whoever mends it mends them."""
-    assert taken(256, ranked=False) == 256
-    assert taken(300, ranked=False) == 600
-    assert taken(300, ranked=True) == 300
+def test_a_key_replaces_at_any_distance_and_with_a_bitmap_as_far_as_k_reaches() -> None:
+    """As the guide says; whoever changes it changes that."""
+    assert taken(256, "bitmap") == 256
+    assert taken(300, "bitmap") == 600
+    assert taken(300, "key") == 300
 
 
 def test_the_readme_begins_with_the_two_commands_and_is_short() -> None:

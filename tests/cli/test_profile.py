@@ -61,6 +61,7 @@ def test_the_whole_stream_counts_as_one_by_default(
     assert result["never_replaced_share"] == 0.5
     assert result["share_replacing_within"] == {
         "1": 0.0, "4": 0.5, "16": 0.5, "32": 0.5, "64": 0.5, "128": 0.5, "256": 0.5, "1024": 0.5,
+        "4096": 0.5, "16384": 0.5, "65536": 0.5,
     }  # fmt: skip
     assert result["distance_messages"] == {"mean": 2.667, "p50": 3, "p90": 3, "p99": 3, "max": 3}
     rate = result["rate"]
