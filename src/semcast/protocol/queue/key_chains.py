@@ -220,13 +220,17 @@ def key_hash(body: bytes, key_len: i64) -> i64:
     hashed = key_len
     at: i64 = 0
     while at + 8 <= key_len:
-        hashed = ((hashed ^ read_i64_le(body, at)) * _SPREAD) & _MASK
-        hashed ^= hashed >> 31
+        hashed = _mixed(hashed, read_i64_le(body, at))
         at += 8
     if at < key_len:
-        hashed = ((hashed ^ _rest(body, at, key_len)) * _SPREAD) & _MASK
-        hashed ^= hashed >> 31
+        hashed = _mixed(hashed, _rest(body, at, key_len))
     return hashed
+
+
+def _mixed(hashed: i64, word: i64) -> i64:
+    # The shift lets the highest bit count, which the product would lose.
+    hashed = ((hashed ^ word ^ (word >> 32)) * _SPREAD) & _MASK
+    return hashed ^ (hashed >> 31)
 
 
 def same_start(one: bytes, other: bytes, size: i64) -> bool:
@@ -242,7 +246,8 @@ def same_start(one: bytes, other: bytes, size: i64) -> bool:
 def _rest(body: bytes, at: i64, end: i64) -> i64:
     """The bytes from `at` up to `end`, less than eight, as a number."""
     if at + 8 <= len(body):
-        return read_i64_le(body, at) & ((i64(1) << (8 * (end - at))) - 1)
+        # Not 1 shifted to the left: in C that 1 has 32 bits, and so would the result.
+        return read_i64_le(body, at) & (_MASK >> (63 - 8 * (end - at)))
     word: i64 = 0
     while end > at:
         end -= 1
