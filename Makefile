@@ -19,6 +19,8 @@ LIVE_TESTS := tests/live tests/cli/test_live.py tests/examples tests/bench/test_
 STREAMS := test-spark test-jobs test-live test-rest test-pure
 # A test that hangs says where, long before anybody loses patience.
 PYTEST := $(BIN)/python -m pytest -q -o faulthandler_timeout=300
+# On real clocks and sockets: what fails there runs once more, by itself, and is named.
+PYTEST_TWICE := $(BIN)/python tools/twice.py -q -o faulthandler_timeout=300
 
 .PHONY: help
 help: ## Explain the targets
@@ -79,12 +81,12 @@ test-spark: setup-dev
 .PHONY: test-jobs
 test-jobs: setup-dev
 	@echo "== Spark: plans, sweeps, streams, clusters, the demo"
-	@$(PYTEST) $(JOBS_TESTS)
+	@$(PYTEST_TWICE) $(JOBS_TESTS)
 
 .PHONY: test-live
 test-live: setup-dev
 	@echo "== live groups, compiled"
-	@$(PYTEST) $(LIVE_TESTS)
+	@$(PYTEST_TWICE) $(LIVE_TESTS)
 
 .PHONY: test-rest
 test-rest: setup-dev
