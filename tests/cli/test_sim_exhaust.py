@@ -43,7 +43,7 @@ def test_every_relation_is_exhausted_with_no_timer_and_then_with_more(
     found, depths = result(capsys, "--ticks", "2")
     assert [list(depth) for depth in depths] == [DEPTH_KEYS] * 3
     assert [depth["ticks"] for depth in depths] == [0, 1, 2]
-    assert {depth["relations_exhausted"] for depth in depths} == {found["relations"]} == {4}
+    assert {depth["relations_exhausted"] for depth in depths} == {found["relations"]} == {5}
     states = [depth["states"] for depth in depths]
     assert states == sorted(set(states))
     assert found["violations"] == found["transcript"] == []
@@ -52,7 +52,7 @@ def test_every_relation_is_exhausted_with_no_timer_and_then_with_more(
 def test_a_protocol_of_stability_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     found, depths = result(capsys, "--stability", "s_train", "--branching", "2")
     assert found["violations"] == []
-    assert [depth["relations_exhausted"] for depth in depths] == [4, 4]
+    assert [depth["relations_exhausted"] for depth in depths] == [5, 5]
     _, gossiping = result(capsys)
     assert depths[1]["states"] != gossiping[1]["states"]
 
@@ -65,14 +65,14 @@ def test_a_protocol_that_there_is_not_is_a_user_s_mistake(
 
 
 def test_when_the_time_is_up_it_says_what_was_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    """The 286 relations of four messages take minutes."""
+    """The 377 relations of four messages take minutes."""
     larger = ["--messages", "4", "--processes", "4", "--seconds", "0.5"]
     found, depths = result(capsys, *larger)
-    assert found["relations"] == 286
+    assert found["relations"] == 377
     assert [depth["ticks"] for depth in depths] == [0]
     assert depths[0]["states"] > 0
-    assert 1 <= depths[0]["relations_begun"] < 286
-    assert depths[0]["relations_exhausted"] < 286
+    assert 1 <= depths[0]["relations_begun"] < 377
+    assert depths[0]["relations_exhausted"] < 377
     assert "Not all was seen" in words(capsys, *larger)
 
 
@@ -84,12 +84,12 @@ def test_a_relation_with_too_many_states_is_left_and_the_next_begun(
     assert depths[0]["relations_exhausted"] == 0
     assert depths[0]["states"] == 5 * depths[0]["relations_begun"]
     text = words(capsys, "--ticks", "0", "--states-max", "5")
-    assert "0 of 4 relations exhausted with 0 timers at any time. Not all was seen" in text
+    assert "0 of 5 relations exhausted with 0 timers at any time. Not all was seen" in text
 
 
 def test_people_are_told_that_everything_was_kept(capsys: pytest.CaptureFixture[str]) -> None:
     text = words(capsys, "--ticks", "0")
-    assert "4 of 4 relations exhausted with 0 timers" in text
+    assert "5 of 5 relations exhausted with 0 timers" in text
     assert "Everything promised was kept" in text
     assert "Not all was seen" not in text
 

@@ -146,7 +146,7 @@ def test_random_drops_can_be_replayed_from_their_seed() -> None:
 
 
 def test_random_overflow_needs_a_stream_of_randomness() -> None:
-    with pytest.raises(ConfigError, match="needs a seeded stream"):
+    with pytest.raises(ConfigError, match="needs seeded randomness"):
         PurgingBuffer(policy_of("random"))
 
 

@@ -318,7 +318,7 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/queue/in_place.py",
-                "        before = self._successor_in_stream(message) if late else 0\n",
+                "        before = self._successor_in_sequence(message) if late else 0\n",
                 "        before = self._slots.links[1] if message.bitmap == 0 else 0\n",
             ),
         ),
@@ -372,7 +372,7 @@ MUTANTS: Final = (
                 "        for former in lane.former[:0]:\n",
             ),
         ),
-        first=917,
+        first=1180,
     ),
     Mutant(
         "rounds: votes of another epoch count, and so do those of a former life",

@@ -331,4 +331,4 @@ def test_small_groups_are_exhausted_from_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["sim", "exhaust", "--messages", "2", "--ticks", "0"]) == 0
-    assert "4 of 4 relations exhausted" in capsys.readouterr().out
+    assert "5 of 5 relations exhausted" in capsys.readouterr().out

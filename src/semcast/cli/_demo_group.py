@@ -55,7 +55,6 @@ def run_group(traffic: Traffic, journal: Path) -> dict[str, dict[str, Any]]:
         "members": list(NAMES),
         "interface": "lo",
         "order": "key",
-        "k": 512,
         "delivery_messages": traffic.buffer_messages,
         "window_messages": traffic.buffer_messages,
         "record": str(journal),

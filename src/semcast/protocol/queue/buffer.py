@@ -11,7 +11,7 @@ not allow yet are looked at again when the guard moves on (`covers_released`). A
 arrives already obsolete does not enter.
 
 In place (`BufferConfig.in_place`), a message moves into the slot of the foremost one that it hits.
-Order is then kept within each stream of a source only: one key, or the unmarked.
+Order is then kept within each key sequence of a source only: one key, or the unmarked.
 
 This file is what others see. `slots` holds the messages in queue order, `purger` knows what is
 obsolete, `room` the bounds, `in_place` who moves where, `purged` what has left and why.
@@ -58,7 +58,7 @@ class PurgingBuffer:
     ) -> None:
         """`record`: keep what is purged for `drain_purged`; `covers`: note there what covers it."""
         if config.overflow is Overflow.RANDOM and random is None:
-            raise ConfigError("overflow 'random' needs a seeded stream: pass random=")
+            raise ConfigError("overflow 'random' needs seeded randomness: pass random=")
         if config.in_place and guard is not None:
             raise ConfigError("in_place is for delivery buffers, which need no guard")
         self.config: Final = config

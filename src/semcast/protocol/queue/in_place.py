@@ -6,9 +6,10 @@ There are two queues. *Values*, messages with a key and no rank, take the turns 
 keys. Others come first, because nothing else makes them go away; but a value is due after so many.
 Knows nothing of what replaces what.
 
-A *stream* is what stays in order under `order="key"`: the messages of a source about one key, alone
-or with others, or its unmarked ones. A ranked use of a key is a stream of its own, as nothing
-unranked is replaced by it. Messages that name others without a key (predecessors) are in no stream.
+A *key sequence* is what stays in order under `order="key"`: the messages of a source about one key,
+alone or with others, or its unmarked ones. A ranked use of a key is a sequence of its own, as
+nothing unranked is replaced by it. Messages that name others without a key (predecessors) are in
+none.
 Whoever must be taken before the message whose turn it is, `ties` know.
 """
 
@@ -65,9 +66,9 @@ class Places:
     def store(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
         """What the message replaces has left: put it where the foremost of that was.
 
-        Why a stream stays in order. The values of a key are in order by themselves. Unmarked
+        Why a key sequence stays in order. The values of a key are in order by themselves. Unmarked
         messages replace nothing, so they never move. A bid that replaces others outranks them all,
-        and what outranks it would have kept it out; so no other of its stream is held. A message
+        and what outranks it would have kept it out; so no other of its sequence is held. A message
         about several keys may overtake others about them here, but is not taken before them.
         """
         if len(lane.untold) > 0:
@@ -87,7 +88,7 @@ class Places:
         return slot
 
     def _store_anew(self, lane: Lane, message: Message, size: i64, late: bool) -> i64:
-        before = self._successor_in_stream(message) if late else 0
+        before = self._successor_in_sequence(message) if late else 0
         slot = self._slots.store(lane, message, size, before)
         while slot >= len(self._places):
             self._places = append(self._places, 0)
@@ -199,16 +200,16 @@ class Places:
         """All that is held: others in order, then values, the freshest last."""
         return self._slots.messages() + self._values.messages()
 
-    def _successor_in_stream(self, message: Message) -> i64:
-        """The foremost later message of its stream. Walks the whole queue: in a delivery buffer no
-        message is late.
+    def _successor_in_sequence(self, message: Message) -> i64:
+        """The foremost later message of its key sequence. Walks the whole queue: in a delivery
+        buffer no message is late.
         """
         before: i64 = 0
         links = self._slots.links
         slot = links[1]
         while slot != 0:
             other = self._slots.at(slot)
-            if other.seq > message.seq and same_stream(other, message):
+            if other.seq > message.seq and same_sequence(other, message):
                 before = slot
             slot = links[2 * slot + 1]
         return before
@@ -224,7 +225,7 @@ class Places:
             slot = links[2 * slot]
 
 
-def same_stream(one: Mark, other: Mark) -> bool:
+def same_sequence(one: Mark, other: Mark) -> bool:
     """Whether these two must stand in the order of their numbers. Messages about several keys need
     not: they are taken in order wherever they stand.
     """
