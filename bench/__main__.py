@@ -21,7 +21,11 @@ ROWS = {
     "receive_ns": "decode + insert + purge + take",
     "insert_purge_40_ns": "insert + purge, 40 waiting",
     "insert_purge_100000_ns": "insert + purge, 100,000 waiting",
+    "take_1_of_10_ns": "insert + purge, a reader takes 1 of 10",
+    "by_key_slow_ns": 'the same, order "key"',
 }
+# How many keys there may be, compiled: the same as `take_1_of_10_ns`, over so many.
+MANY_KEYS = (10_000, 1_000_000)
 # What a bare prototype of the same path took, compiled, on a machine of the same kind.
 PROTOTYPE_NS = {"send_ns": 480, "receive_ns": 90}
 
@@ -42,7 +46,7 @@ def measure(build: str) -> dict[str, float]:
     result = json.loads(run.stdout)
     if result["build"] != build:
         sys.exit(f"bench: semcast is {result['build']} where it should be {build}: run make setup")
-    return {row: float(result[row]) for row in ROWS}
+    return {row: float(value) for row, value in result.items() if row != "build"}
 
 
 def main() -> None:
@@ -55,19 +59,28 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps(best, indent=2))
         return
-    table = Table(title="ns per message: 64-byte payload, 50 keys, k = 64", title_justify="left")
-    for name in ("", "compiled", "interpreted", "ratio", "bare prototype"):
+    table = Table(title="ns per message, replaced by key: 64 bytes, 50 keys", title_justify="left")
+    for name in ("", "compiled", "interpreted", "ratio", "by bitmap", "bare prototype"):
         table.add_column(name, justify="right" if name else "left")
     for row, text in ROWS.items():
         prototype = f"{PROTOTYPE_NS[row]}" if row in PROTOTYPE_NS else ""
         ratio = interpreted[row] / compiled[row]
+        bitmap = compiled[row.replace("_ns", "_bitmap_ns")]
         table.add_row(
-            text, f"{compiled[row]:.0f}", f"{interpreted[row]:.0f}", f"{ratio:.1f}×", prototype
+            text,
+            f"{compiled[row]:.0f}",
+            f"{interpreted[row]:.0f}",
+            f"{ratio:.1f}×",
+            f"{bitmap:.0f}",
+            prototype,
         )
     console = Console()
     console.print(table)
     growth = compiled["insert_purge_100000_ns"] / compiled["insert_purge_40_ns"]
     console.print(f"100,000 messages waiting cost {growth:.2f}× what 40 waiting do, compiled.")
+    for keys in MANY_KEYS:
+        growth = compiled[f"take_1_of_10_of_{keys}_keys_ns"] / compiled["take_1_of_10_ns"]
+        console.print(f"{keys:,} keys cost {growth:.2f}× what 50 do, where 1 of 10 is taken.")
 
 
 if __name__ == "__main__":

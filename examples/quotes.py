@@ -101,10 +101,9 @@ def run(seconds: float) -> dict[str, dict[str, Any]]:
         "secret": secrets.token_urlsafe(32),
         "members": NAMES,
         "interface": "lo",
-        # A quote takes the place of the one that it replaces, if that was among the last 256
-        # messages, and so does not wait behind everything else.
+        # A quote takes the place of the one that it replaces, and so does not wait behind
+        # everything else.
         "order": "key",
-        "k": 256,
     }
     context = multiprocessing.get_context("spawn")
     results: Queue[dict[str, Any]] = context.Queue()
