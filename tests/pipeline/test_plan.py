@@ -289,6 +289,7 @@ def test_bursts_enlarge_the_buffer_until_the_sweep_carries_it(
     out = " ".join(capsys.readouterr().out.split())
     assert "Carried with N = 64 messages, replaced by key" in out
     assert "knows no bursts" in out
+    assert "None" not in out
     assert "GroupConfig( group='bursts'," in out
 
 

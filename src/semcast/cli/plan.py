@@ -218,7 +218,9 @@ def _print_carried(found: "Plan", final: "Trial") -> None:
     ]
     if final.buffer_messages != hoped.buffer_messages or final.k != hoped.k:
         sentences.append(
-            f"The closed form alone asks for N = {hoped.buffer_messages:,} and k = {hoped.k}. It "
+            f"The closed form alone asks for N = {hoped.buffer_messages:,}"
+            + ("" if hoped.k is None else f" and k = {hoped.k}")
+            + ". It "
             f"knows no bursts: with that the sender was blocked {first.blocked_share:.1%} of the "
             "time, so the buffer was enlarged until the sweep carried it."
         )
