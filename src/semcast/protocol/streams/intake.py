@@ -5,8 +5,7 @@ order in which messages wait for the application, the messages that are kept for
 becomes of both as more is agreed. What is missing is noted in a `Repair` for each source; asking
 for it is the business of `requests`. What is here is told to the detection.
 
-A source's stream is kept until it has ended and the application has taken what it had of it: then
-nothing is kept of it, here or in any buffer.
+Nothing is kept of a stream that has ended once the application has taken what waits of it.
 """
 
 from typing import Final, final
