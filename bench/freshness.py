@@ -85,7 +85,14 @@ def main() -> None:
     parser.add_argument("--speed", type=float, default=2.0)
     parser.add_argument("--share", type=float, default=0.4, help="of the messages, for the reader")
     asked = parser.parse_args()
-    rows = read(asked.trace, asked.speed)
+    if asked.speed <= 0 or not 0 < asked.share <= 1:
+        parser.error("--speed is above 0, and --share above 0 and at most 1")
+    try:
+        rows = read(asked.trace, asked.speed)
+    except (OSError, KeyError, ValueError) as error:
+        parser.error(f"{asked.trace} is no .csv.gz with time_s and key: {error}")
+    if len(rows) < 2:
+        parser.error(f"{asked.trace}: a trace has two messages or more")
     print("order   taken  age p50 ms  age p99 ms  longest wait ms  outdated, mean ms")
     for order in ("fifo", "key"):
         found = measure(rows, asked.share, order)

@@ -105,7 +105,8 @@ def test_one_bound_on_all_messages_is_kept_and_reached_and_nobody_waits_for_ever
     journal = ran(scenario, total_messages=total, delivery_messages=1_000, deliver_own=True)
     most = [max(held(journal, node)) for node in ("p0.1", "p1.1", "p2.1")]
     assert max(most) <= total
-    assert most[2] > total * 0.8
+    # A quarter is set aside for what comes early, which journals do not tell of.
+    assert most[2] > total * 0.6
     sent = Counter(event.event for event in journal.events)["multicast"]
     assert Counter(event.node for event in journal.select(event="deliver"))["p2.1"] == sent
 

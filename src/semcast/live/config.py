@@ -17,7 +17,7 @@ from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Overrides
 from semcast.live.secret_file import warn_if_others_read
 from semcast.live.trees import as_tree, check_tree, numbered_ring, numbered_tree
-from semcast.protocol.config import MemberConfig
+from semcast.protocol.config import MemberConfig, source_window
 from semcast.settings import Place, at, check, for_member, named
 from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.wire.keys import UNSEALED, Keyring, Secret, Unsealed, group_id
@@ -114,7 +114,7 @@ class GroupConfig:
         self._check_members()
         check_tree(tree, self.stability_ring, self.members, self.group_size)
         self.keys()
-        self.member_config(2, 1400)
+        self.member_config(self.group_size, 1400)
 
     def _check_members(self) -> None:
         if not self.members and self.size == 0:
@@ -169,7 +169,8 @@ class GroupConfig:
         `order`: the names of the members as the protocol numbers them, if that is known.
         """
         room_bytes = max(flight_bytes_max, self.message_bytes_max + 255)
-        news_messages = max(1, self.window_messages // _GOSSIPS_PER_WINDOW)
+        window = source_window(self.window_messages, self.total_messages, max(members, 1))
+        news_messages = max(1, window // _GOSSIPS_PER_WINDOW)
         values = for_member(self, Place.GROUP) | {
             "f": min(self.f, max(members - 1, 0)),
             "window_bytes": min(self.window_bytes, room_bytes),

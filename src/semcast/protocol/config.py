@@ -138,20 +138,26 @@ class MemberConfig:
         )
 
     def window(self, members: int) -> int:
-        """How many messages of one source are kept for others, and may wait for earlier ones.
-
-        With a total, all sources together get half of it, in both places: whatever an application
-        has taken leaves room for everybody, so that members never wait for each other's room.
-        """
-        if self.total_messages == 0:
-            return self.window_messages
-        share = self.total_messages // (4 * LIVES_MAX * members)
-        if share == 0:
-            raise ConfigError(
-                f"total_messages is {self.total_messages}, too few for {members} members; "
-                f"{4 * LIVES_MAX * members} is the least, 0 is no such bound"
-            )
-        return min(self.window_messages, share)
+        """How many messages of one source are kept for others, and may wait for earlier ones."""
+        return source_window(self.window_messages, self.total_messages, members)
 
     def _purging(self) -> Purging:
         return Purging(self.purge_policy) if self.purging else Purging.OFF
+
+
+def source_window(window_messages: int, total_messages: int, members: int) -> int:
+    """The window of each source in a group of so many, if a member may hold so many messages in
+    all; 0: any number.
+
+    All sources together get half of the total, for what is kept and for what waits: whatever an
+    application has taken leaves room for everybody, so that members never wait for each other's.
+    """
+    if total_messages == 0:
+        return window_messages
+    least = 4 * LIVES_MAX * members
+    if total_messages < least:
+        raise ConfigError(
+            f"total_messages is {total_messages}, too few for {members} members; {least} is the "
+            "least, 0 is no such bound"
+        )
+    return min(window_messages, total_messages // least)

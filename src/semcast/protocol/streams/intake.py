@@ -75,7 +75,7 @@ class Intake(Part):
         self._observer: Final = observer
         self._fragments: Final = Reassembler(config.limits)
         self.inbounds: Final[dict[Source, Inbound]] = {}
-        self.room: Final = OwnRoom(config, me, order.waiting, retained, self.inbounds)
+        self.room: Final = OwnRoom(config, me, view, order.waiting, retained, self.inbounds)
         # INV-STALLED: all streams of which more is known than was handed on, for lack of room or
         # because something is missing; and perhaps some that have gone on since.
         self._stalled: Final[dict[Source, Inbound]] = {}

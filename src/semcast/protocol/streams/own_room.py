@@ -7,6 +7,7 @@ of the retransmission buffer.
 Why a total makes nobody wait for ever: of each source a member keeps no more than a share
 (`MemberConfig.window`), for others and until earlier ones come, and all shares are half of the
 total. So when the application has taken what waits for it, there is room for anybody's message.
+Messages that come early are not asked whether there is room: theirs is set aside.
 """
 
 from typing import Final, final
@@ -15,7 +16,8 @@ from mypy_extensions import i64
 
 from semcast.errors import WindowFullError
 from semcast.ids import Source
-from semcast.protocol.config import MemberConfig
+from semcast.protocol.config import LIVES_MAX, MemberConfig
+from semcast.protocol.membership.view import View
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.streams.inbound import Inbound
 
@@ -28,12 +30,16 @@ class OwnRoom:
         self,
         config: MemberConfig,
         me: Source,
+        view: View,
         waiting: PurgingBuffer,
         retained: PurgingBuffer,
         inbounds: dict[Source, Inbound],
     ) -> None:
         self._config: Final = config
         self._total: Final[i64] = config.total_messages
+        # For what waits for earlier messages, of all sources.
+        members = len(view.members)
+        self._early_max: Final[i64] = config.window(members) * LIVES_MAX * members
         # Of a message that it multicasts, a member holds so many copies at first.
         self._copies: Final[i64] = 2 if config.deliver_own else 1
         self._me: Final = me
@@ -70,8 +76,7 @@ class OwnRoom:
         return self._total > 0
 
     def _kept(self) -> i64:
-        """How many messages are held that do not wait for the application to take them."""
-        kept = self._retained.held
-        for inbound in self._inbounds.values():
-            kept += inbound.waiting
-        return kept
+        """The room that is not for the application: what is kept for others, and what may come
+        early.
+        """
+        return self._retained.held + self._early_max
