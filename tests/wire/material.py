@@ -16,10 +16,14 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder
 from semcast.wire.encode import FrameWriter
+from semcast.wire.families.agreement import Ballot, Join, Lack, PartOf, Wishes
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.probes import Ask, Ping, ProbeFrame, Vouch
+from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
+from semcast.wire.families.state import LAST, LIST, LISTED, PIECE, SNAPSHOT, Chunk, Need, Tell
 from semcast.wire.families.votes import Progress, Vector
 from semcast.wire.frames import ControlFrame
 from semcast.wire.message import Message
@@ -211,9 +215,95 @@ def lives(room: int = ROOM) -> st.SearchStrategy[Lives]:
     return st.builds(Lives, COUNTS, NUMBERS, rows)
 
 
+def probes() -> st.SearchStrategy[ProbeFrame]:
+    return (
+        st.builds(Ping, st.integers(0, 7), COUNTS, NUMBERS)
+        | st.builds(Ask, SOURCES_ANY, COUNTS)
+        | st.builds(Vouch, SOURCES_ANY, COUNTS, NUMBERS)
+    )
+
+
+def _spans() -> st.SearchStrategy[tuple[int, int, int]]:
+    """Three numbers, of which the first is smaller than the second."""
+    three = st.tuples(COUNTS, COUNTS, COUNTS).map(sorted)
+    return three.filter(lambda ends: ends[0] < ends[1]).map(
+        lambda ends: (ends[0], ends[1], ends[2])
+    )
+
+
+@st.composite
+def states(draw: st.DrawFn, room: int = ROOM) -> Need | Chunk | Tell:
+    """Requests for state, chunks of it and lists."""
+    kind = draw(st.sampled_from(["need", "chunk", "piece", "tell"]))
+    after, upto, cut = draw(_spans())
+    source, number = draw(SOURCES_ANY), draw(NUMBERS)
+    if kind == "need":
+        wants = draw(st.sampled_from([0, LIST, SNAPSHOT, 4, 5, 6]))
+        return Need(wants, number, draw(NUMBERS), source, after, upto, cut, draw(NUMBERS))
+    if kind == "tell":
+        rows = draw(st.lists(st.tuples(SOURCES_ANY, st.booleans()), max_size=rows_max(room, 8, 24)))
+        answer = LISTED if rows else draw(st.integers(0, 4))
+        return Tell(draw(st.sampled_from([0, LAST, 8, 9])), number, answer, rows)
+    content = draw(st.binary(min_size=1, max_size=min(40, room - 60)))
+    marks = draw(st.sampled_from([0, LAST, 8]))
+    chunk = Chunk(marks, number, draw(NUMBERS), source, after, upto, cut, content)
+    if kind == "piece":
+        chunk.marks |= draw(st.sampled_from([PIECE, PIECE | SNAPSHOT]))
+        chunk.offset = draw(st.integers(0, 0xFFFF_FFFF - 40))
+        chunk.total = draw(st.integers(chunk.offset + len(content), 0xFFFF_FFFF))
+    return chunk
+
+
+@st.composite
+def ballots(draw: st.DrawFn) -> Ballot:
+    """A step, with a parcel if it needs one."""
+    step, ballot = draw(st.integers(1, 6)), draw(st.integers(0, 1 << 48))
+    voted = draw(st.integers(-1, ballot)) if step == 2 else -1
+    needs = step in (4, 6) or voted >= 0
+    return Ballot(draw(COUNTS), draw(NUMBERS), step, ballot, voted, draw(SEQS) if needs else 0)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> PartOf:
+    count = draw(st.integers(1, 4096) | st.sampled_from([1, 2, 4096]))
+    index = draw(st.integers(0, count - 1) | st.just(count - 1))
+    data = body_of(draw(st.integers(1, 400) | st.just(400)), index)
+    return PartOf(draw(SEQS), draw(st.integers(1, 2)), draw(NUMBERS), index, count, data)
+
+
+def agreements(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
+    ids = st.integers(0, ID_MAX) | st.sampled_from([0, 1, ID_MAX])
+    rows = st.lists(st.tuples(st.integers(1, 6), ids, ids), max_size=rows_max(room, 24, 17))
+    places = st.integers(0, 4095)
+    ranges = st.tuples(places, places).map(lambda ends: (min(ends), max(ends)))
+    names = st.text(max_size=60)
+    return (
+        st.builds(Join, SOURCES_ANY, names, st.integers(0, 255), st.booleans())
+        | st.builds(Wishes, COUNTS, NUMBERS, COUNTS, NUMBERS, rows, st.booleans())
+        | ballots()
+        | parts()
+        | st.builds(Lack, COUNTS, NUMBERS, st.lists(ranges, max_size=rows_max(room, 12, 4)))
+    )
+
+
+def readers(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
+    names = st.text(max_size=16) | st.just("x" * 64)
+    totals = st.integers(0, 0xFFFF)
+    rows = st.lists(st.tuples(SOURCES_ANY, COUNTS), max_size=rows_max(room, 72, 24))
+    begins = st.lists(st.tuples(SOURCES_ANY, COUNTS, COUNTS), max_size=rows_max(room, 72, 32))
+    flags = st.booleans(), st.booleans(), st.booleans()
+    return (
+        st.builds(Subscribe, NUMBERS, names, *flags, rows, totals)
+        | st.builds(Begin, NUMBERS, names, st.booleans(), begins, totals)
+        | st.builds(Have, rows, st.booleans(), st.booleans())
+    )
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     votes: st.SearchStrategy[ControlFrame] = vectors(room) | rounds(room) | measures(room)
-    return fragments(room) | naks(room) | covereds(room) | votes | lives(room)
+    membership: st.SearchStrategy[ControlFrame] = lives(room) | probes() | states(room)
+    membership = membership | agreements(room) | readers(room)
+    return fragments(room) | naks(room) | covereds(room) | votes | membership
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:

@@ -30,11 +30,25 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
-from semcast.wire.families import votes
+from semcast.wire.families import agreement, votes
+from semcast.wire.families.agreement import Ballot, Join, Lack, PartOf, Wishes
 from semcast.wire.families.lives import LIVES, Lives
 from semcast.wire.families.measures import ANSWER, ECHO, TIMES, TREE, Echo, Times, Tree
+from semcast.wire.families.probes import (
+    ACCUSES,
+    ANSWERS,
+    ASK,
+    ASKS,
+    PING,
+    VOUCH,
+    Ask,
+    Ping,
+    Vouch,
+)
+from semcast.wire.families.readers import BEGIN, HAVE, SUBSCRIBE, Begin, Have, Subscribe
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, PRIVATE, Fragment, Nak
 from semcast.wire.families.rounds import LEFT_OUT, OF_SAFETY, ROUND, Round
+from semcast.wire.families.state import CHUNK, NEED, TELL, Chunk, Need, Tell
 from semcast.wire.families.votes import SAFETY, STABILITY, WAITS, Vector
 from semcast.wire.frames import DATA, RELAYED, ControlFrame
 from semcast.wire.message import Message
@@ -337,12 +351,31 @@ def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None
         TIMES: Times(1, 0, [1]),
         TREE: Tree(1, 1, 0, bytes(1), bytes(1)),
         LIVES: Lives(1, 1, [(1, 1, False)]),
+        PING: Ping(0, 1, 0),
+        ASK: Ask(SENDER, 1),
+        VOUCH: Vouch(SENDER, 1, 0),
+        NEED: Need(0, 1, 1, SENDER, 0, 1, 1),
+        CHUNK: Chunk(0, 1, 0, SENDER, 0, 1, 1, b""),
+        TELL: Tell(0, 1, 0, []),
+        SUBSCRIBE: Subscribe(1, "name", False),
+        BEGIN: Begin(1, "name"),
+        HAVE: Have([(SENDER, 1)]),
+        agreement.JOIN: Join(SENDER, "newcomer", 0, False),
+        agreement.WISHES: Wishes(1, 1, 1, 1, [(1, 1, 1)]),
+        agreement.BALLOT: Ballot(1, 1, 1, 0, -1, 0),
+        agreement.PART: PartOf(1, 1, 1, 0, 1, b"part"),
+        agreement.LACK: Lack(1, 1, [(0, 0)]),
     }
     frames = bytearray(encoded([known[kind]]) if kind in known else frame(COVERED, bytes(16)))
     assert frames[0] == kind
     frames[1] |= 1 << bit
     meant = {DATA: RELAYED, FRAGMENT: RELAYED, NAK: PRIVATE, STABILITY: WAITS, ECHO: ANSWER}
+    meant |= {NEED: 0x07, CHUNK: 0x0F, TELL: 0x09}
     meant[ROUND] = OF_SAFETY | LEFT_OUT
+    meant[PING] = ASKS | ANSWERS | ACCUSES
+    meant |= {SUBSCRIBE: 0x07, BEGIN: 0x01, HAVE: 0x03}
+    meant[agreement.JOIN] = RELAYED | agreement.CONTACT
+    meant[agreement.WISHES] = agreement.ANSWER
     meant[STABILITY] |= votes.LEFT_OUT | votes.FORMER_LEFT_OUT
     if 1 << bit & meant.get(kind, 0):
         return

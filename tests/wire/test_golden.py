@@ -7,16 +7,31 @@ files of its own.
 """
 
 import pytest
-from tests.wire.material import GOLDEN, Item, assert_clear, encoded, golden
+from tests.wire.material import GOLDEN, Item, assert_clear, encoded, frame_starts, golden
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import encode_whole
+from semcast.wire.families.agreement import (
+    ACCEPT,
+    ACCUSE,
+    LEAVE,
+    PROMISE,
+    VIEW_PARCEL,
+    Ballot,
+    Join,
+    Lack,
+    PartOf,
+    Wishes,
+)
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, Times, Tree
+from semcast.wire.families.probes import ACCUSES, AGE_NEVER, ANSWERS, ASKS, Ask, Ping, Vouch
+from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
+from semcast.wire.families.state import Chunk, Need, Tell
 from semcast.wire.families.votes import Progress, Vector
 from semcast.wire.fragment import Reassembler
 from semcast.wire.header import CHECK_BYTES, HEADER_BYTES
@@ -25,6 +40,8 @@ from semcast.wire.limits import Limits
 from semcast.wire.message import Message
 from semcast.wire.opener import Opener
 from semcast.wire.seal import Sealer
+from semcast.wire.state_records import record
+from semcast.wire.table import TABLE
 
 SOURCE = Source(0x1122, 0x33)
 OTHER = Source(0x0102030405060708, 0x0A0B)
@@ -65,7 +82,8 @@ EXPECTED: dict[str, list[Item]] = {
             [OTHER],
             left_out=True,
             former_left_out=True,
-        )
+        ),
+        Vector(0x99, 7, False, 13, 0b1, [], waits=True),
     ],
     "frames_round": [
         Round(0x99, 7, True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
@@ -85,6 +103,40 @@ EXPECTED: dict[str, list[Item]] = {
         Lives(0x99, 7, [(0x1122, 0x33, False), (0x0102030405060708, 0x0A0B, True)]),
         Lives(0, 0xFFFF_FFFF, []),
     ],
+    "frames_ping": [
+        Ping(0, 0x0102030405060708, 0x0A0B0C0D),
+        Ping(ASKS | ACCUSES, 7, 0),
+        Ping(ANSWERS, SEQ_MAX, 0xFFFF_FFFF),
+    ],
+    "frames_ask": [Ask(OTHER, 7)],
+    "frames_vouch": [Vouch(OTHER, 7, 250_000), Vouch(SOURCE, 0, AGE_NEVER)],
+    "frames_state": [
+        Need(0x04, 7, 65_536, OTHER, 2, 9, 10, 3),
+        Chunk(0x09, 7, 1, OTHER, 2, 9, 10, record(Message(OTHER, 5, b"AAPL11", 4, by_key=True))),
+        Chunk(0x06, 8, 0, SOURCE, 1, 1, 1, b"abc", 2, 5),
+        Tell(0x01, 9, 0, [(OTHER, True), (SOURCE, False)]),
+        Tell(0, 10, 2, []),
+        Need(0x01, 11, 65_536, OTHER),
+        Need(0x02, 12, 65_536, SOURCE, 1, 0, 0, 5),
+        Tell(0x08, 11, 0, []),
+    ],
+    "frames_subscribe": [
+        Subscribe(7, "bob", True, True, True, [(OTHER, 9)], 2),
+        Subscribe(0xFFFF_FFFF, "", False),
+    ],
+    "frames_begin": [Begin(7, "bob", False, [(OTHER, 9, 10)], 2), Begin(0, "", True)],
+    "frames_have": [Have([(OTHER, 9), (SOURCE, SEQ_MAX)], True, True), Have([])],
+    "frames_join": [Join(SOURCE, "p1", 2, True), Join(OTHER, "é", 0, False)],
+    "frames_wishes": [
+        Wishes(0x99, 7, 0x55, 5, [(ACCUSE, 0x1122, 0x33), (LEAVE, 1, 2)]),
+        Wishes(0, 0xFFFF_FFFF, SEQ_MAX, 0, [], answer=True),
+    ],
+    "frames_ballot": [
+        Ballot(0x99, 7, ACCEPT, 0x10002, -1, 0x66),
+        Ballot(0x99, 7, PROMISE, 0x10002, 0, 0x66),
+    ],
+    "frames_part": [PartOf(0x66, VIEW_PARCEL, 7, 1, 2, b"part")],
+    "frames_lack": [Lack(0x66, 7, [(3, 3), (10, 0x0102)]), Lack(0, 7, [])],
 }
 # In these, more is shown than frames that are encoded and decoded.
 OTHERS = {"frames_unknown", "frames_datagram"}
@@ -102,6 +154,17 @@ def parts(items: list[Item]) -> tuple[list[Item], list[Item]]:
 
 def test_every_golden_file_is_tested() -> None:
     assert {path.stem for path in GOLDEN.glob("frames_*.hex")} == EXPECTED.keys() | OTHERS
+
+
+def test_every_frame_with_every_flag_is_in_a_golden_file() -> None:
+    seen = dict.fromkeys(TABLE, -1)
+    for name in EXPECTED:
+        frames = golden(name)
+        for start in frame_starts(frames)[:-1]:
+            kind, flags = frames[start], frames[start + 1]
+            if kind in TABLE:
+                seen[kind] = max(seen[kind], 0) | flags
+    assert seen == {kind: int(line.flags) for kind, line in TABLE.items()}
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -183,6 +183,20 @@ def test_the_table_has_every_number_that_is_documented_and_no_other() -> None:
     assert {kind: name for family in found for kind, name in family.items()} == names
 
 
+def test_the_list_of_all_frames_says_in_which_family_each_number_is() -> None:
+    wire = Path(semcast.__file__).parent / "wire"
+    pattern = r"^    0x(\w\w)(?:-0x(\w\w))? .* families/(\w+)\.py$"
+    listed = {
+        file: list(range(int(first, 16), int(last or first, 16) + 1))
+        for first, last, file in re.findall(pattern, (wire / "frames.py").read_text(), re.MULTILINE)
+    }
+    files = [path for path in (wire / "families").glob("*.py") if path.name != "__init__.py"]
+    assert listed == {
+        path.stem: sorted(documented(path.read_text(), r"^    0x([0-9a-f]{2}) ([A-Z]+) "))
+        for path in files
+    }
+
+
 def test_every_line_of_every_family_is_in_the_table_under_its_own_number() -> None:
     lines = [line for family in FAMILIES for line in family]
     assert [TABLE[line.kind] for line in lines] == lines

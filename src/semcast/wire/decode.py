@@ -33,6 +33,8 @@ from semcast.wire.sources import Sources
 from semcast.wire.table import TABLE
 
 _RANK_MAX: Final = SEQ_MAX
+# Sources that are remembered: two lives of thousands of members, and some that are strangers.
+SOURCES_MAX: Final = 1 << 14
 
 
 @final
@@ -50,7 +52,7 @@ class Decoded:
 class Decoder:
     """Decodes the frames of datagrams: messages itself, control frames through a table."""
 
-    def __init__(self, sources_max: int = 4096, table: dict[int, FrameType] = TABLE) -> None:
+    def __init__(self, sources_max: int = SOURCES_MAX, table: dict[int, FrameType] = TABLE) -> None:
         # Equal sources are identical, whatever frames they stand in.
         self.sources: Final = Sources(sources_max)
         self._table: Final = table

@@ -9,7 +9,11 @@ to older ones. A source on the wire is its sender i64 and its incarnation i64.
     0x05-0x06  votes that are gossiped                families/votes.py
     0x07       rounds of stability detection          families/rounds.py
     0x08-0x0a  round-trip times and the tree          families/measures.py
-    0x10-0x1f  membership: `families/lives.py`
+    0x10       membership: who is in which life       families/lives.py
+    0x11-0x15  membership: agreement on views         families/agreement.py
+    0x16-0x18  membership: who is alive               families/probes.py
+    0x19-0x1b  membership: readers                    families/readers.py
+    0x1c-0x1e  membership: state                      families/state.py
     0x20-0x2f  order: reserved
     0x30-0x3f  gossip: reserved
     0x40       NOTE, bytes for the world around members, alone in its datagram; see note.py

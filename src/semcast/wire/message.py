@@ -13,7 +13,7 @@ from semcast.obsolescence.relation import Mark
 @final
 @mypyc_attr(acyclic=True)
 class Message(Mark):
-    """One multicast message; never changed once made, but for `skipped`.
+    """One multicast message; never changed once made, but for `skipped` and `state`.
 
     With a `group` as in `semcast.blocking.join`:
 
@@ -53,6 +53,9 @@ class Message(Mark):
         # "fifo" since the last one that it got; with "key" those that this one replaced while they
         # waited here, and those that nobody else could tell.
         self.skipped: Sequence[int] = ()
+        # Nor is this: whether it is part of the state that stood when this process came, and not of
+        # the stream that it gets from then on.
+        self.state = False
 
     @property
     def sender(self) -> str:

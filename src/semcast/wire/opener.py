@@ -195,6 +195,10 @@ class Opener:
         """Count a life that answered a challenge in this packet; see `ReplayGuard.prove`."""
         return self._guard.prove(source, packet)
 
+    def forget(self, sender: int) -> None:
+        """Remember nothing of a sender; see `ReplayGuard.forget`."""
+        self._guard.forget(sender)
+
     def authentic(self, datagram: bytes) -> bool:
         """Whether a datagram that was refused as a replay has the right tag. Counts nothing.
 

@@ -186,6 +186,13 @@ class ReplayGuard:
         self._lives[source.sender] = _Life(source.incarnation, window, packet)
         return True
 
+    def forget(self, sender: int) -> None:
+        """Make room: what comes of this sender counts only if a life of it is proved anew. Only for
+        guards that are `proving`, since to others its old packets would be fresh.
+        """
+        assert self._proving
+        self._lives.pop(sender, None)
+
     def refusal(self, verdict: str, source: Source, packet: i64) -> ReplayError:
         """The error that says why `verdict` was not fresh."""
         assert verdict != FRESH

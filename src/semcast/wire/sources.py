@@ -49,10 +49,18 @@ class Sources:
 
     def name(self, sender: int, name: str) -> None:
         """Give this name to the sources of a sender, those known and those yet to come."""
-        self._names[sender] = name
-        for (other, _), source in self._known.items():
-            if other == sender:
-                source.name = name
+        self.name_all({sender: name})
+
+    def name_all(self, names: dict[int, str]) -> None:
+        """The same for many senders."""
+        self._names.update(names)
+        for (sender, _), source in self._known.items():
+            if sender in names:
+                source.name = names[sender]
+
+    def unname(self, sender: int) -> None:
+        """Forget what this sender is called."""
+        self._names.pop(sender, None)
 
     def forget(self, source: Source) -> None:
         """Make room: this source is gone. If it comes again, another object stands for it."""

@@ -8,7 +8,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from semcast.wire.body import FrameType
-from semcast.wire.families import lives, measures, repair, rounds, votes
+from semcast.wire.families import (
+    agreement,
+    lives,
+    measures,
+    probes,
+    readers,
+    repair,
+    rounds,
+    state,
+    votes,
+)
 from semcast.wire.frames import DATA, NOTE
 
 FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
@@ -17,6 +27,10 @@ FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
     rounds.FAMILY,
     measures.FAMILY,
     lives.FAMILY,
+    agreement.FAMILY,
+    probes.FAMILY,
+    readers.FAMILY,
+    state.FAMILY,
 )
 
 

@@ -37,6 +37,11 @@ _HEAD_BYTES: Final = 48
 _ROW_BYTES: Final = 32
 
 
+def round_rows_max(frame_bytes_max: int) -> int:
+    """How many rows fit a frame whose body has so many bytes."""
+    return (frame_bytes_max - _HEAD_BYTES) // _ROW_BYTES
+
+
 @final
 @dataclass(init=False)
 class Round(ControlFrame):
