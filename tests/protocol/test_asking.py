@@ -145,3 +145,15 @@ def test_only_what_was_asked_for_once_is_a_measure_of_time() -> None:
     assert window.rto_ns == before
     window.on_arrival(900 * MS, True, 1)
     assert window.rto_ns > before
+
+
+def test_members_that_come_may_be_asked_and_those_dropped_are_forgotten() -> None:
+    asking = make()
+    asking.restarted(5)
+    assert {asking.target(SOURCE, 10, 1, False, [5]) for _ in range(5)} == {5}
+    asking.has(5, SOURCE, 10)
+    asking.dropped(5)
+    asking.has(5, SOURCE, 20)
+    asking.timed_out(5, 0, RTO_NS)
+    assert asking.rto_ns(5) == RTO_NS
+    assert asking.target(SOURCE, 10, 1, False, []) == NOBODY

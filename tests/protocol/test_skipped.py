@@ -24,7 +24,8 @@ VIEW = View.first([1, 2, 3], MemberConfig().f)
 
 
 def make(sender: int, order: str = "fifo", *, track: bool = False, joining: bool = False) -> Member:
-    config = MemberConfig(order=order, track_covers=track)
+    # Nobody here answers a newcomer that asks for what stands.
+    config = MemberConfig(order=order, track_covers=track, state="none")
     stream = random.Random(f"skipped/{sender}")
     return Member(config, Source(sender, 1), VIEW, stream, joining=joining)
 

@@ -48,7 +48,7 @@ def hear(by: StaticViews, facts: list[Fact]) -> None:
             word = Lives(by.view.digest, by.view.number, [(sender, life, True)])
             by.on_frame(word, Source(2, 1), 0)
         else:
-            by.reborn(Source(sender, life))
+            by.reborn(Source(sender, life), 0)
 
 
 def exchange(one: StaticViews, other: StaticViews, now_ns: int, lost: bool = False) -> None:
@@ -121,7 +121,7 @@ def test_numbers_never_fall(facts: list[Fact], numbers: list[int]) -> None:
 
 def test_a_number_that_is_not_larger_changes_nothing() -> None:
     one = views(1)
-    one.reborn(Source(3, 2))
+    one.reborn(Source(3, 2), 0)
     before = one.view
     one.heard_number(2)
     assert one.view is before
@@ -164,8 +164,8 @@ def test_whoever_is_told_of_itself_ignores_it() -> None:
     before = one.view
     rows = [(1, 9, False), (1, 1, True), (1, 3, True)]
     one.on_frame(Lives(before.digest, 1, rows), Source(2, 1), 0)
-    one.gone(1)
-    one.reborn(Source(1, 5))
+    one.gone(1, 0)
+    one.reborn(Source(1, 5), 0)
     assert one.view is before
 
 
@@ -173,18 +173,18 @@ def test_what_is_said_of_somebody_who_is_no_member_changes_nothing() -> None:
     one = views(1)
     before = one.view
     one.on_frame(Lives(before.digest, 1, [(99, 2, False), (98, 1, True)]), Source(2, 1), 0)
-    one.gone(99)
-    one.reborn(Source(99, 2))
+    one.gone(99, 0)
+    one.reborn(Source(99, 2), 0)
     assert one.view is before
 
 
 def test_gone_is_gone_in_that_life_only() -> None:
     one = views(1)
-    one.gone(3)
+    one.gone(3, 0)
     assert not one.view.is_present(3)
-    one.reborn(Source(3, 1))
+    one.reborn(Source(3, 1), 0)
     assert not one.view.is_present(3), "a late datagram of the life that is over"
-    one.reborn(Source(3, 2))
+    one.reborn(Source(3, 2), 0)
     assert one.view.is_present(3)
     one.on_frame(Lives(0, 1, [(3, 1, True)]), Source(2, 1), 0)
     assert one.view.is_present(3), "word of the end of a former life"
@@ -218,7 +218,7 @@ def test_a_frame_names_no_more_members_than_a_datagram_has_room_for() -> None:
     """And they are others each time, so that whoever lags behind comes to know of everybody."""
     one = views(1, members=4 * LIVES_ROWS_MAX)
     for sender in range(2, 4 * LIVES_ROWS_MAX + 1):
-        one.reborn(Source(sender, 2))
+        one.reborn(Source(sender, 2), 0)
     other = views(2, members=4 * LIVES_ROWS_MAX, life=2)
     now_ns = 0
     for _ in range(2000):

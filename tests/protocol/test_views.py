@@ -189,8 +189,8 @@ class Views(Observer):
     def __init__(self) -> None:
         self.numbers: list[int] = []
 
-    def view(self, number: int) -> None:
-        self.numbers.append(number)
+    def view(self, view: View) -> None:
+        self.numbers.append(view.number)
 
 
 def test_a_later_life_that_is_heard_makes_the_next_view() -> None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from semcast.errors import ConfigError
+from semcast.ids import SEQ_MAX
+from semcast.protocol.interest import Interest
 from semcast.protocol.queue.policy import BufferConfig, Overflow, Purging
 from semcast.settings import Place, check
 from semcast.wire.limits import Limits
@@ -23,6 +25,8 @@ class MemberConfig:
     """What a member of a group promises and how much it may hold."""
 
     # settings: member (from semcast.settings.table, written by `make settings`)
+    role: str = "member"
+    quorum: str = "majority"
     bandwidth_bytes_s: int = 0
     reliability: str = "group"
     order: str = "fifo"
@@ -38,6 +42,9 @@ class MemberConfig:
     window_messages: int = 1_024
     window_bytes: int = 67_108_864
     total_messages: int = 0
+    state: str = "keys"
+    standing_keys_max: int = 131_072
+    standing_bytes_max: int = 67_108_864
     gossip_period_ns: int = 30_000_000
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -53,6 +60,8 @@ class MemberConfig:
     nak_delay_ns: int = 2_000_000
     # end of settings
     limits: Limits = field(default_factory=Limits)
+    # Which messages this application wants; None: all. Others need not know.
+    only: Interest | None = None
 
     def __post_init__(self) -> None:
         check(self, Place.MEMBER)
@@ -107,6 +116,11 @@ class MemberConfig:
         """Whether every member keeps every message for the others (S-RM)."""
         return self.reliability == "group"
 
+    @property
+    def keeps(self) -> bool:
+        """Whether this one keeps every message for others: as a member in S-RM does."""
+        return self.group_reliable and self.role == "member"
+
     def delivery_config(self) -> BufferConfig:
         """Messages in order that wait for the application: purged at once (SRM §4.3)."""
         return BufferConfig(
@@ -120,19 +134,39 @@ class MemberConfig:
         """Messages of one source that wait for room or for an earlier one."""
         return BufferConfig(self.window(members), self.window_bytes, self._purging())
 
-    def retained_config(self, members: int) -> BufferConfig:
+    def check_open(self) -> None:
+        """Raise ConfigError if this is not for a group whose members come and go."""
+        if self.total_messages:
+            raise ConfigError(
+                f"total_messages is {self.total_messages}, but shares of it are for members that "
+                "are counted beforehand; leave it out and choose delivery_messages and "
+                "window_messages, or say who the members are (members= or size=)"
+            )
+
+    def retained_config(self, members: int, open_group: bool = False) -> BufferConfig:
         """Messages that others may ask for: the same bounds for every source.
 
         A source that could take the room of another would let two full members wait for each
-        other for ever. So there is room for all, also for the former life of every member.
+        other for ever. So there is room for all, also for the former life of every member. In an
+        open group any number of members may come, so only what is kept of each source is bounded.
         """
-        sources = LIVES_MAX * members if self.group_reliable else 1
+        sources = LIVES_MAX * members if self.keeps else 1
         window = self.window(members)
+        messages_max, bytes_max = window * sources, self.window_bytes * sources
+        purging = self._purging()
+        high: int | None = None
+        low: int | None = None
+        if open_group and self.keeps:
+            messages_max = bytes_max = SEQ_MAX
+            if purging is Purging.WATERMARK:
+                high, low = window * 3 // 4, window // 2
         return BufferConfig(
-            window * sources,
-            self.window_bytes * sources,
-            self._purging(),
+            messages_max,
+            bytes_max,
+            purging,
             Overflow.REFUSE,
+            high_messages=high,
+            low_messages=low,
             source_messages_max=window,
             source_bytes_max=self.window_bytes,
         )

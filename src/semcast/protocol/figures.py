@@ -29,6 +29,15 @@ class Figures:
         self._blocked_ns: i64 = 0
         self._blocked_since_ns: i64 = -1
 
+    def counted(self) -> dict[str, int]:
+        """The counters, by name."""
+        return {
+            "naks_sent": int(self.naks_sent),
+            "naks_received": int(self.naks_received),
+            "retransmitted": int(self.retransmitted),
+            "blocked_times": int(self.blocked_times),
+        }
+
     def blocked(self, now_ns: i64) -> None:
         """From now on there is no room."""
         self.blocked_times += 1

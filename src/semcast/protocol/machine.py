@@ -17,6 +17,7 @@ from semcast.errors import WindowFullError
 from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.transfer import Transfer
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outgoing
@@ -141,6 +142,40 @@ class Machine(ABC):
         """That member is gone for good in its present life: wait for it no longer. It may come back
         in a later life.
         """
+
+    @property
+    def inside(self) -> bool:
+        """Whether this member is in the group and has a beginning everywhere: it misses nothing of
+        what is multicast from now on.
+        """
+        return True
+
+    @property
+    def out(self) -> bool:
+        """Whether the others have gone on without this life, so that it has to come back."""
+        return False
+
+    @property
+    def minority(self) -> bool:
+        """Whether the members cannot agree on another view, since too few of them answer."""
+        return False
+
+    def suspects(self) -> list[int]:
+        """The members that may be dead, as far as this one can tell."""
+        return []
+
+    def transfers(self) -> Transfer | None:
+        """How this machine gets and gives state, if it does."""
+        return None
+
+    def met(self, source: Source, now_ns: i64) -> None:  # noqa: B027
+        """Another process of the group has shown that it is there."""
+
+    def follow_up(self, former: "Machine", now_ns: i64) -> None:  # noqa: B027
+        """Be another life of `former`, in the same process, with the same application."""
+
+    def goodbye(self, now_ns: i64) -> None:  # noqa: B027
+        """Say to the others, in the next datagrams, that this member goes now."""
 
     @abstractmethod
     def begin_leaving(self, now_ns: i64) -> None:

@@ -19,32 +19,19 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.errors import ConfigError, GroupClosedError, WindowFullError
+from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
 from semcast.ids import SEQ_MAX, Randomness, Source
-from semcast.obsolescence.tagger import Replaces, Tagger
+from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.assembly import Assembly
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.figures import Figures
 from semcast.protocol.machine import Machine
 from semcast.protocol.membership.departure import Departure
-from semcast.protocol.membership.static import StaticViews
+from semcast.protocol.membership.new_lives import note_lives
+from semcast.protocol.membership.transfer import Transfer
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
-from semcast.protocol.order import make_order
-from semcast.protocol.outbox import Outbox, Outgoing
-from semcast.protocol.part import Part
-from semcast.protocol.queue.buffer import PurgingBuffer
-from semcast.protocol.queue.covers import CoverLog
-from semcast.protocol.queue.guard import SafeUpTo
+from semcast.protocol.outbox import Outgoing
 from semcast.protocol.queue.purged import observe_arrival
-from semcast.protocol.stability import make_detection
-from semcast.protocol.streams.answers import Answers
-from semcast.protocol.streams.asking import Asking
-from semcast.protocol.streams.endings import Endings
-from semcast.protocol.streams.intake import Intake
-from semcast.protocol.streams.packing import Packing
-from semcast.protocol.streams.requests import Requests
-from semcast.protocol.streams.sender import Sender
-from semcast.wire.decode import Decoder
 from semcast.wire.families.lives import Lives
 from semcast.wire.frames import ControlFrame
 from semcast.wire.message import Message
@@ -67,81 +54,41 @@ class Member(Machine):
         joining: bool = False,
     ) -> None:
         """`view`: the first view, with `me` in it. `joining`: the group already runs without it."""
-        _check(config, me, view)
         super().__init__(config, me)
+        made = Assembly(config, me, view, random, observer, joining)
         self._view = view
         self._observer: Final = observer
-        # Safety matters only where others keep messages that we may purge.
-        guarded = config.group_reliable and config.purging and config.f > 0
-        guard = SafeUpTo() if guarded else None
-        # Remembers the covers of messages that are gone, for `cover_of` alone.
-        log = CoverLog(8 * max(config.delivery_messages, config.window_messages))
-        self._covers: Final = log if config.track_covers else None
-        self._waiting: Final = PurgingBuffer(
-            config.delivery_config(), "delivery", record=observer is not None, covers=self._covers
-        )
-        self._retained: Final = PurgingBuffer(
-            config.retained_config(len(view.members)), "retransmit", guard, record=True
-        )
-        self._sender: Final = Sender(
-            me, Tagger(config.k, by_key=config.by_key), self._retained, config.limits
-        )
-        self._answers: Final = Answers(
-            8 * config.window_messages, config.nak_delay_ns, self._covers
-        )
-        self._asking: Final = Asking(
-            view.others(me), 4 * config.nak_delay_ns, config.group_reliable, random
-        )
-        self._decoder: Final = Decoder()
-        self._outbox: Final = Outbox(me, config.limits)
+        # Messages go straight through these, without asking a part.
+        self._covers: Final = made.covers
+        self._waiting: Final = made.waiting
+        self._retained: Final = made.retained
+        self._sender: Final = made.sender
+        self._answers: Final = made.answers
+        self._asking: Final = made.asking
+        self._decoder: Final = made.decoder
+        self._outbox: Final = made.outbox
+        self._figures: Final = made.figures
+        self._order: Final = made.order
+        self._packing: Final = made.packing
+        self._intake: Final = made.intake
+        self._views: Final = made.views
+        self._detection: Final = made.detection
+        self._readers: Final = made.readers
+        self.transfer: Final = made.transfer
+        self._parts: Final = made.parts
+        self._routes: Final = {kind: part for part in self._parts for kind in part.kinds()}
+        self._strangers_kinds: Final = {
+            kind for part in self._parts for kind in part.strangers_kinds()
+        }
+        self._reads_only: Final = config.role == "reader"
         self._blocked = False
         # Set if `datagrams` found something agreed while there was no room: a sender may wait.
         self._wake_ns: i64 = SEQ_MAX
         # Not None if this member leaves.
         self._departure: Departure | None = None
-        self._figures: Final = Figures()
-        self._order: Final = make_order(config, self._waiting, observer)
-        self._views: Final = StaticViews(me, view, joining, config.gossip_period_ns, random)
-        self._detection: Final = make_detection(config, me, view, random, guarded, joining)
-        self._packing: Final = Packing(
-            config, self._sender, self._answers, self._detection, self._outbox
-        )
-        endings = Endings(
-            self._order, self._retained, guard, self._answers, self._asking, self._decoder.sources
-        )
-        self._intake: Final = Intake(
-            config,
-            me,
-            view,
-            self._order,
-            self._retained,
-            guard,
-            self._answers,
-            self._asking,
-            self._detection,
-            endings,
-            self._decoder.sources,
-            random,
-            observer,
-        )
-        self._requests: Final = Requests(
-            config,
-            self._sender,
-            self._retained,
-            self._answers,
-            self._asking,
-            self._intake,
-            self._detection,
-            self._outbox,
-            observer,
-            self._figures,
-        )
-        parts: list[Part] = [self._requests, self._views, self._detection, self._intake]
-        self._parts: Final = parts
-        self._routes: Final = {kind: part for part in self._parts for kind in part.kinds()}
         # Whether safety detection may rest while few messages are kept.
-        self._safety_may_rest: Final = guarded and config.safety_rest_messages > 0
-        self._begin(guarded)
+        self._safety_may_rest: Final = made.guarded and config.safety_rest_messages > 0
+        self._begin(made.guarded)
 
     def _begin(self, guarded: bool) -> None:
         """Pass on the first facts, now that every part exists."""
@@ -149,12 +96,12 @@ class Member(Machine):
         for sender, name in zip(self._view.members, self._view.names, strict=False):
             self._decoder.sources.name(sender, name)
         if self._observer is not None:
-            self._observer.view(self._view.number)
+            self._observer.view(self._view)
 
     # -- the application ---------------------------------------------------------------------------
 
     def can_multicast(self, payload_bytes: i64 = 0) -> bool:
-        if self._departure is not None:
+        if self._departure is not None or self._reads_only:
             return True
         room = self._retained.room_for(self.me, payload_bytes + _KEY_BYTES)
         if self._retained.recorded:
@@ -178,6 +125,8 @@ class Member(Machine):
     def multicast(self, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
         if self._departure is not None:
             raise GroupClosedError("this member is leaving; join again to send more")
+        if self._reads_only:
+            raise LocalProtocolError("a reader sends nothing; join as a member to send")
         try:
             lacking = self._intake.room.lacking(len(payload) + _KEY_BYTES)
             if lacking is not None:
@@ -233,7 +182,7 @@ class Member(Machine):
         return known or self._answers.cover(source, seq)
 
     def oldest(self) -> Message | None:
-        return self._waiting.peek()
+        return None if self.transfer.pending else self._waiting.peek()
 
     def age_ns(self, message: Message, now_ns: i64) -> int:
         return self._intake.inbounds[message.source].transit.age_ns(message.sent_ns, now_ns)
@@ -241,7 +190,7 @@ class Member(Machine):
     def deliverable(self) -> int:
         if self._departure is not None:
             return 1 if self._departure.deliverable() else 0
-        return len(self._waiting)
+        return self._order.deliverable()
 
     # -- leaving -----------------------------------------------------------------------------------
 
@@ -251,6 +200,8 @@ class Member(Machine):
             self._departure = Departure(
                 self.config, self._sender, self._intake, self._order, self._detection, now_ns
             )
+            if self._readers is not None:
+                self._readers.leave()
 
     @property
     def leaving(self) -> bool:
@@ -262,17 +213,24 @@ class Member(Machine):
 
     def may_leave(self, silent: list[int], now_ns: i64) -> bool:
         assert self._departure is not None, "it has begun to leave"
-        return self._departure.may_leave(silent, now_ns)
+        may = self._reads_only or self._departure.may_leave(silent, now_ns)
+        if may:
+            self._views.leave(now_ns)
+        return may
 
     # -- the network -------------------------------------------------------------------------------
 
     def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
         """Datagrams of a life that is over are ignored: other members might never get the same."""
         if not self._view.holds(source):
-            self._views.reborn(source)
+            self._views.reborn(source, now_ns)
             self._follow_views(now_ns)
-        if source.sender == self.me.sender or not self._view.holds(source):
+        if source.sender == self.me.sender:
             return
+        if not self._view.holds(source):
+            self._receive_stranger(frames, source, now_ns)
+            return
+        self._views.heard(source, now_ns)
         self._asking.heard(int(source.sender), now_ns)
         decoded = self._decoder.decode(frames, self._decoder.sources.intern(source))
         if decoded.messages:
@@ -281,6 +239,21 @@ class Member(Machine):
             for frame in decoded.control:
                 self._on_frame(frame, source, now_ns)
             self._learn(now_ns)
+
+    def _receive_stranger(self, frames: bytes, source: Source, now_ns: i64) -> None:
+        """Of a source that the view does not hold, only what it asks to be let in with counts."""
+        if not self._strangers_kinds:
+            return
+        decoded = self._decoder.decode(frames, source)
+        let_in = False
+        for frame in decoded.control:
+            if int(frame.frame_kind()) in self._strangers_kinds:
+                self._routes[int(frame.frame_kind())].on_frame(frame, source, now_ns)
+                let_in = True
+        if not let_in:
+            self._views.outsider(source, decoded, now_ns)
+        self._follow_views(now_ns)
+        self._learn(now_ns)
 
     def _on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         spoken_of = frame.view_digest()
@@ -303,6 +276,7 @@ class Member(Machine):
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
         if self._sender.unsent:
             self._packing.pack(now_ns, data_max)
+            self._views.sent_to_all(now_ns)
         if self._learn(now_ns) and self._blocked:
             self._wake_ns = now_ns
         for part in self._parts:
@@ -327,6 +301,7 @@ class Member(Machine):
         self._wake_ns = SEQ_MAX
         for part in self._parts:
             part.on_timer(now_ns)
+        self._follow_views(now_ns)
         self._learn(now_ns)
 
     # -- the group ---------------------------------------------------------------------------------
@@ -336,7 +311,7 @@ class Member(Machine):
         return self._view
 
     def remove(self, sender: int, now_ns: i64) -> None:
-        self._views.gone(sender)
+        self._views.gone(sender, now_ns)
         self._follow_views(now_ns)
         self._learn(now_ns)
 
@@ -346,11 +321,9 @@ class Member(Machine):
         if view is before:
             return
         self._view = view
-        for at, sender in enumerate(view.members):
-            if view.lives[at] != before.lives[at]:
-                self._asking.restarted(sender)
+        note_lives(before, view, self._asking, self._decoder.sources, self._intake.inbounds)
         if self._observer is not None:
-            self._observer.view(view.number)
+            self._observer.view(view)
         for part in self._parts:
             part.install(view, now_ns)
 
@@ -366,31 +339,52 @@ class Member(Machine):
                 break
             anything = True
             self._intake.agreed(agreed, now_ns)
+            for source in agreed.ended:
+                self._views.source_ended(source, now_ns)
+            self.transfer.agreed(agreed)
             if agreed.joined and not self._detection.joining():
                 self._views.joined()
         return anything
 
+    @property
+    def inside(self) -> bool:
+        return self._views.inside() and not self._detection.joining()
+
+    @property
+    def out(self) -> bool:
+        return self._views.is_out()
+
+    def transfers(self) -> Transfer:
+        return self.transfer
+
+    def follow_up(self, former: Machine, now_ns: i64) -> None:  # noqa: ARG002
+        transfer = former.transfers()
+        if transfer is not None:
+            self.transfer.resume(transfer.taken())
+
+    def met(self, source: Source, now_ns: i64) -> None:
+        self._views.met(source, now_ns)
+
+    @property
+    def minority(self) -> bool:
+        return self._views.is_minority()
+
+    def goodbye(self, now_ns: i64) -> None:
+        self._views.leave(now_ns)
+
+    def suspects(self) -> list[int]:
+        return self._views.suspects()
+
     def stats(self) -> dict[str, int]:
-        delivery, retained = self._waiting.counts, self._retained.counts
-        inbounds = self._intake.inbounds
-        return {
-            "multicast": int(self._sender.seq),
+        inbounds, counted = self._intake.inbounds, self._figures.counted()
+        counted |= {
             "delivery_held": len(self._waiting),
             "retained_held": len(self._retained),
+            "purged_delivery": sum(self._waiting.counts.values()),
+            "purged_retransmit": sum(self._retained.counts.values()),
+            "multicast": int(self._sender.seq),
             "early_held": sum(inbound.waiting for inbound in inbounds.values()),
             "sources_held": max(len(inbounds), self._waiting.sources, self._retained.sources),
-            "purged_delivery": sum(delivery.values()),
-            "purged_retransmit": sum(retained.values()),
             "request_window": self._asking.window_max(),
-            "naks_sent": int(self._figures.naks_sent),
-            "naks_received": int(self._figures.naks_received),
-            "retransmitted": int(self._figures.retransmitted),
-            "blocked_times": int(self._figures.blocked_times),
-        } | self._detection.figures()
-
-
-def _check(config: MemberConfig, me: Source, view: View) -> None:
-    if not view.holds(me):
-        raise ConfigError(f"the members {list(view.members)} must name {me.sender}, in this life")
-    if config.group_reliable and config.f >= len(view.members):
-        raise ConfigError(f"f is {config.f}, but the group has only {len(view.members)} members")
+        }
+        return counted | self._detection.figures() | self.transfer.figures()

@@ -7,6 +7,7 @@ knows when and where. Nothing here is part of the protocol, and an observer is o
 from mypy_extensions import mypyc_attr
 
 from semcast.ids import Source
+from semcast.protocol.membership.view import View
 from semcast.wire.message import Message
 
 
@@ -15,7 +16,8 @@ class Observer:
     """Hears everything and does nothing; override what you want to know."""
 
     def message(self, event: str, message: Message, where: str, cover: Message | None) -> None:
-        """One of multicast, receive, deliver, purge, retransmit happened to a message.
+        """One of multicast, receive, ignore, deliver, state, purge, retransmit happened to a
+        message; `docs/design/journal.md` says what each means.
 
         `where` is "", "delivery" or "retransmit"; a purge has the cover that replaces it.
         """
@@ -23,7 +25,9 @@ class Observer:
     def progress(
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
     ) -> None:
-        """One of safe, stable, skip, nak, block, unblock, join concerns a source and a seq."""
+        """One of safe, stable, skip, nak, block, unblock, join, state-begun, state-done concerns a
+        source and a seq.
+        """
 
-    def view(self, number: int) -> None:
-        """From now on the view with this number counts: what is reported next happens in it."""
+    def view(self, view: View) -> None:
+        """From now on this view counts: what is reported next happens in it."""

@@ -21,6 +21,10 @@ class Part(ABC):
         """The numbers of the control frames that are for this part."""
         return ()
 
+    def strangers_kinds(self) -> tuple[int, ...]:
+        """Those of `kinds` that are taken also from sources which the view does not hold."""
+        return ()
+
     @abstractmethod
     def install(self, view: View, now_ns: i64) -> None:
         """From now on this view counts."""

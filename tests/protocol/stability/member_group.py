@@ -37,7 +37,7 @@ class Hears(Observer):
 
     def message(self, event: str, message: Message, _where: str, _cover: Message | None) -> None:
         source, seq = message.source, int(message.seq)
-        if event in ("multicast", "receive"):
+        if event in ("multicast", "receive", "ignore"):
             self.has[source] = max(seq, self.has.get(source, 0))
         elif event == "deliver":
             self.got[source].append(seq)
@@ -55,8 +55,8 @@ class Hears(Observer):
         elif event == "join":
             self._group.on_join(self, source, seq)
 
-    def view(self, number: int) -> None:
-        self.views.append(number)
+    def view(self, view: View) -> None:
+        self.views.append(view.number)
 
 
 class MemberGroup:

@@ -29,8 +29,7 @@ def make(
 
 def install(tracker: GossipTracker, view: View) -> None:
     """As a detection does: what is followed comes first."""
-    tracker._followed.install(view)
-    tracker.install(view)
+    tracker.install(view, tracker._followed.install(view))
 
 
 def vector_of(round_number: int, voters: int, *rows: Progress) -> Vector:

@@ -19,6 +19,7 @@ from mypy_extensions import i64
 
 from semcast.ids import SEQ_MAX
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.view import NO_ORIGIN
 from semcast.protocol.order import Order
 from semcast.protocol.stability.detection import Detection
 from semcast.protocol.streams.intake import Intake
@@ -117,7 +118,9 @@ class Departure:
         """The silent members that this one does not wait for: never all, nor more than f."""
         others = self._intake.others
         excused = [sender for sender in silent if sender in others]
-        if not self._config.group_reliable or len(excused) > self._config.f:
+        view = self._intake.view
+        f = self._config.f if view.origin == NO_ORIGIN else view.f
+        if not self._config.group_reliable or len(excused) > f:
             return []
         return [] if len(excused) == len(others) else excused
 
@@ -125,8 +128,10 @@ class Departure:
 
     def deliverable(self) -> bool:
         """Whether the application may still take the message whose turn it is."""
-        message = self._order.waiting.peek()
-        return message is not None and message.seq <= self._limits.get(message.source, 0)
+        message = self._order.peek()
+        if message is None:
+            return False
+        return message.state or message.seq <= self._limits.get(message.source, 0)
 
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes what it may."""

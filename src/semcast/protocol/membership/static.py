@@ -15,8 +15,8 @@ from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY, NEVER, Randomness, Source
 from semcast.protocol.membership.view import View
+from semcast.protocol.membership.views import Views
 from semcast.protocol.outbox import Outbox
-from semcast.protocol.part import Part
 from semcast.wire.families.lives import LIVES, LIVES_ROWS_MAX, Lives
 from semcast.wire.frames import ControlFrame
 
@@ -29,14 +29,14 @@ NUMBER_MAX: Final = 1 << 31
 
 
 @final
-class StaticViews(Part):
+class StaticViews(Views):
     """The views of one member: `view` is the latest that it knows."""
 
     def __init__(
         self, me: Source, view: View, joining: bool, period_ns: i64, random: Randomness
     ) -> None:
         """`joining`: this member came back, so that others have to hear of this life."""
-        self.view = view
+        super().__init__(view)
         self._me: Final = me
         self._first: Final = view
         self._period_ns: Final[i64] = period_ns
@@ -54,15 +54,10 @@ class StaticViews(Part):
     def kinds(self) -> tuple[int, ...]:
         return (LIVES,)
 
-    def install(self, view: View, now_ns: i64) -> None:
-        """Does nothing: views are made here."""
-
-    def reborn(self, source: Source) -> None:
-        """A datagram came from this source, perhaps a later life."""
+    def reborn(self, source: Source, now_ns: i64) -> None:  # noqa: ARG002
         self._learn(int(source.sender), int(source.incarnation), False)
 
-    def gone(self, sender: int) -> None:
-        """That member is gone for good, in the life that is known."""
+    def gone(self, sender: int, now_ns: i64) -> None:  # noqa: ARG002
         self._learn(sender, self.view.life(sender), True)
 
     def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
@@ -74,12 +69,11 @@ class StaticViews(Part):
             self.stranger(source, now_ns)
 
     def heard_number(self, number: i64) -> None:
-        """Another member with the same view gives it this number."""
         if self.view.number < number <= NUMBER_MAX:
             self.view = self.view.numbered(int(number))
 
     def stranger(self, source: Source, now_ns: i64) -> None:
-        """Another member has another view: send it what is known here, but not each time."""
+        """Send it what is known here, but not each time."""
         sender = int(source.sender)
         last_ns = self._answered_ns.get(sender, -NEVER)
         many = len(self.view.present)
@@ -101,7 +95,7 @@ class StaticViews(Part):
     # -- what is said ------------------------------------------------------------------------------
 
     def joined(self) -> None:
-        """Stop saying that this is another life: this member has a vote on everything."""
+        """Stop saying that this is another life."""
         self._say_ns = NEVER
 
     def on_timer(self, now_ns: i64) -> None:

@@ -4,10 +4,15 @@ A position exists only inside a view: a frame with positions or votes names its 
 and members ignore frames of other views than their own. So no vote of a former life is ever taken
 for one of this life, however late it comes.
 
-Views do not change: each step (a member is in another life, or a member is gone) makes another one.
-Members that are gone keep their positions.
+Views do not change: each step makes another one. In a group whose members are counted beforehand a
+step is small (a member is in another life, or a member is gone), and nobody agrees on it. In an
+open group all members agree on each step, which is a `Change`, and on its number (SRM §4.2).
+
+Members that are gone keep their positions, because what they sent may still have to reach others.
+The members of an open group agree to drop them once that is done.
 """
 
+from dataclasses import dataclass
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -17,6 +22,24 @@ from semcast.ids import Source
 
 _MASK: Final = (1 << 62) - 1
 _WORD: Final = (1 << 64) - 1
+# The origin of a view that nobody agreed on.
+NO_ORIGIN: Final = 0
+
+
+@final
+@dataclass(frozen=True)
+class Change:
+    """What makes the next view of an open group out of one. Each part is in order of sender ids."""
+
+    # (sender id, life, name) of those who come in: newcomers, and members in a later life.
+    joins: tuple[tuple[int, int, str], ...] = ()
+    # Members that are gone in their present life: they left, or crashed.
+    gone: tuple[int, ...] = ()
+    # Members that were gone before, and of whom nothing is kept any more.
+    dropped: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.joins or self.gone or self.dropped)
 
 
 @final
@@ -31,10 +54,15 @@ class View:
         f: int,
         names: tuple[str, ...] = (),
         gone: int = 0,
+        since: tuple[int, ...] = (),
+        origin: int = NO_ORIGIN,
     ) -> None:
         """`members`: sender ids, in order; `lives`: the life of each; `gone`: who is gone, as bits
         by position. `number`: how many steps led here. It orders the views of one member, and those
         with the same view soon give it the same number; but views are compared by their digest.
+
+        Of an open group: `since`, the number of the view in which each life came in; and `origin`,
+        which no other group of the same name has. There the number is agreed on, as all else.
         """
         if list(members) != sorted(set(members)) or len(lives) != len(members):
             raise ConfigError(f"members {list(members)}: name everybody once, in order, with lives")
@@ -44,17 +72,25 @@ class View:
         self.f: Final = f
         self.names: Final = names
         self.gone: Final = gone
+        self.since: Final = since
+        self.origin: Final = origin
         self.positions: Final = {sender: at for at, sender in enumerate(members)}
         # Bit i: the member at position i is there.
         self.present_bits: Final = ((1 << len(members)) - 1) & ~gone
         self.present: Final = [sender for at, sender in enumerate(members) if not gone >> at & 1]
-        self.digest: Final[i64] = _digest(members, lives, gone, f)
+        agreed = scatter(scatter(origin) + number) if origin != NO_ORIGIN else 0
+        self.digest: Final[i64] = _digest(members, lives, gone, f) ^ (agreed & _MASK)
 
     @staticmethod
     def first(members: list[int], f: int, life: int = 1, names: tuple[str, ...] = ()) -> "View":
         """Everybody is there, in the same life."""
         ids = tuple(sorted(members))
         return View(1, ids, (life,) * len(ids), f, names)
+
+    @staticmethod
+    def alone(me: Source, name: str, origin: int) -> "View":
+        """The first view of an open group: whoever begins it."""
+        return View(1, (int(me.sender),), (int(me.incarnation),), 0, (name,), 0, (1,), origin)
 
     def position(self, sender: i64) -> int:
         """Where a member stands in this view, or -1."""
@@ -98,6 +134,39 @@ class View:
         """The next view: a member is gone."""
         gone = self.gone | 1 << self.positions[sender]
         return View(self.number + 1, self.members, self.lives, self.f, self.names, gone)
+
+    def changed(self, change: Change, f_max: int) -> "View":
+        """The next view of an open group. f follows it: no more than `f_max`, nor than others are
+        there. Of a change that names somebody wrongly, that part does nothing.
+        """
+        number = self.number + 1
+        rows = {
+            sender: (self.lives[at], self.names[at], bool(self.gone >> at & 1), self.since[at])
+            for at, sender in enumerate(self.members)
+        }
+        for sender in change.dropped:
+            if sender in rows and rows[sender][2]:
+                del rows[sender]
+        for sender in change.gone:
+            if sender in rows:
+                life, name, _, since = rows[sender]
+                rows[sender] = (life, name, True, since)
+        for sender, life, name in change.joins:
+            if sender not in rows or life > rows[sender][0]:
+                rows[sender] = (life, name, False, number)
+        members = tuple(sorted(rows))
+        gone = sum(1 << at for at, sender in enumerate(members) if rows[sender][2])
+        f = max(0, min(f_max, len(members) - gone.bit_count() - 1))
+        return View(
+            number,
+            members,
+            tuple(rows[sender][0] for sender in members),
+            f,
+            tuple(rows[sender][1] for sender in members),
+            gone,
+            tuple(rows[sender][3] for sender in members),
+            self.origin,
+        )
 
     def numbered(self, number: int) -> "View":
         """The same view, to which more steps led than was known."""

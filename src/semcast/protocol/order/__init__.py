@@ -13,5 +13,5 @@ __all__ = ["Order", "make_order"]
 def make_order(config: MemberConfig, waiting: PurgingBuffer, observer: Observer | None) -> Order:
     """The order that a member is told to keep. Without purging, both are the same."""
     if config.order == "key" and config.purging:
-        return KeyOrder(waiting, observer)
-    return FifoOrder(waiting, observer)
+        return KeyOrder(waiting, observer, config.only)
+    return FifoOrder(waiting, observer, config.only)

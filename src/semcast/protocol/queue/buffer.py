@@ -22,6 +22,7 @@ from typing import Final, final
 from semcast._native import i64
 from semcast.errors import ConfigError
 from semcast.ids import SEQ_MAX, Randomness, Source
+from semcast.protocol.membership.standing import Standing
 from semcast.protocol.queue.covers import CoverLog
 from semcast.protocol.queue.guard import CoverGuard
 from semcast.protocol.queue.in_place import Places, leave_untold
@@ -55,8 +56,11 @@ class PurgingBuffer:
         random: Randomness | None = None,
         record: bool = False,
         covers: CoverLog | None = None,
+        heir: Standing | None = None,
     ) -> None:
-        """`record`: keep what is purged for `drain_purged`; `covers`: note there what covers it."""
+        """`record`: keep what is purged for `drain_purged`; `covers`: note there what covers it;
+        `heir`: gets what is released.
+        """
         if config.overflow is Overflow.RANDOM and random is None:
             raise ConfigError("overflow 'random' needs seeded randomness: pass random=")
         if config.in_place and guard is not None:
@@ -65,6 +69,7 @@ class PurgingBuffer:
         self.place: Final = place
         self._in_place: Final = config.in_place
         self._watermark: Final = config.purging is Purging.WATERMARK
+        self.heir: Final = heir
         self._log: Final = PurgeLog(place, record, covers)
         self._slots: Final = Slots()
         self._places: Final = Places(self._slots)
@@ -197,12 +202,15 @@ class PurgingBuffer:
         lane = self._slots.find(source)
         if lane is None:
             return 0
+        heir = self.heir
         released = 0
         seq = lane.oldest
         while seq <= stable_seq and seq <= lane.newest and lane.index.count > 0:
             slot = lane.index.get(seq)
             if slot >= 0:
-                self._purger.remove(slot)
+                message = self._purger.remove(slot)
+                if heir is not None and (message.key_len > 0 or message.bitmap != 0):
+                    heir.add(message)
                 released += 1
                 seq += 1
             else:
@@ -257,6 +265,28 @@ class PurgingBuffer:
             return None
         slot = lane.index.get(seq)
         return None if slot < 0 else self._slots.items[slot]
+
+    def oldest_of(self, source: Source) -> Message | None:
+        """The held message of a source with the smallest number, which stays."""
+        lane = self._slots.find(source)
+        if lane is None or lane.index.count == 0:
+            return None
+        slot = lane.index.get(lane.oldest)
+        if slot < 0:
+            slot = lane.index.get(lane.index.following(lane.oldest))
+        return self._slots.items[slot]
+
+    def up_to(self, source: Source, seq_max: i64) -> list[Message]:
+        """What is held of a source up to a number, in order; it stays."""
+        found = []
+        lane = self._slots.find(source)
+        seq = SEQ_MAX if lane is None or lane.index.count == 0 else lane.oldest
+        while lane is not None and seq <= seq_max and seq <= lane.newest:
+            slot = lane.index.get(seq)
+            if slot >= 0:
+                found.append(self._slots.at(slot))
+            seq = seq + 1 if slot >= 0 else lane.index.following(seq + 1)
+        return found
 
     def messages(self) -> list[Message]:
         """What is held, oldest first. For looking, not for the hot path."""

@@ -4,8 +4,16 @@
 it survives f crashes (SRM §5.3). Six protocols are behind this, and nobody else asks which: by
 gossip (`gossip/`), or one of STAB's five in rounds (`rounds/`).
 
-A member that came back without memory abstains at first. What is agreed meanwhile is the lowest of
-the *others*; it begins there (`Agreed.joined`), and has a vote from then on.
+A member that came back without memory, or is new, abstains at first. What is agreed meanwhile is
+the lowest of the *others*; it begins there (`Agreed.joined`), and has a vote from then on.
+
+In an open group views have other members than those before (`View.changed`). What was agreed in a
+former view stays agreed. Why a newcomer misses nothing: it begins with a source after a round of a
+view that holds it; in that round all who were there before have voted, so each had left its rounds
+of former views; what was agreed in those all of them have, so the lowest of their votes is no less.
+A member that is gone meanwhile may have counted those rounds to their ends; it makes no difference,
+since they had the votes of all who stayed. f is that of the view: what was safe with a smaller one
+stays safe, as messages were purged because of it.
 """
 
 from abc import abstractmethod
@@ -64,6 +72,14 @@ class Detection(Part):
     def knows(self, source: Source, seq: i64) -> None:
         """Messages of `source` up to `seq` are here and wait for room. A life that is over has not
         ended before everybody has these too.
+        """
+
+    @abstractmethod
+    def hold_back(self, source: Source, floor: i64, now_ns: i64) -> None:
+        """Vote for no more than `floor` of a source when it is asked what all have, because this
+        member serves readers that have only so much; SEQ_MAX: vote for all that is here again. A
+        vote that was cast stands, so a reader begins after what this member has (`has`). Its votes
+        on what is safe are as before.
         """
 
     @abstractmethod

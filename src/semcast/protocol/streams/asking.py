@@ -136,6 +136,10 @@ class Asking:
         """It is in another life: what it had is gone, and how quickly it answers is not known."""
         self._peers[member] = _Peer(RequestWindow(self._rto_first_ns, SIZE_MAX))
 
+    def dropped(self, member: int) -> None:
+        """It is no member any more."""
+        self._peers.pop(member, None)
+
     def forget(self, source: Source) -> None:
         """Nobody is asked for anything of a source any more."""
         for peer in self._peers.values():

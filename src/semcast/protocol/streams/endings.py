@@ -41,6 +41,16 @@ class Endings:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def give_up(self, source: Source, inbound: Inbound) -> None:
+        """Nobody has what is missing of a source. What is here, everybody has; also what still
+        waits for room, which is never kept for others any more.
+        """
+        standing = self._retained.heir
+        if standing is not None and inbound.keep:
+            self._retained.release(source, inbound.next - 1)
+            standing.absorb(inbound.waiting_in_order())
+        inbound.give_up()
+
     def end(self, source: Source, inbound: Inbound | None) -> None:
         """Keep nothing of a source for others; its stream, if there is one, waits for its end."""
         if inbound is not None:
@@ -50,6 +60,10 @@ class Endings:
         self._asking.forget(source)
         if self._guard is not None:
             self._guard.forget(source)
+
+    def resume(self, source: Source) -> None:
+        """A stream that was to end begins again."""
+        self._waiting.pop(source, None)
 
     def forget(self, inbounds: dict[Source, Inbound]) -> None:
         """Take out those of which the application has taken everything."""

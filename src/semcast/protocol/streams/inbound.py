@@ -47,6 +47,8 @@ class Inbound:
         self.former: Inbound | None = None
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
+        # All that had come when the stream last began anew; 0 if it began once.
+        self.had: i64 = 0
         # The newest message that is known to exist.
         self.newest: i64 = 0
         # INV-MISSING: of the messages from `next` to `newest`, those that neither wait here nor are
@@ -192,6 +194,7 @@ class Inbound:
     def jump(self, next_seq: i64) -> None:
         """Begin at `next_seq`: what came before is none of this member's business."""
         assert next_seq > self.next
+        self.had = self.next - 1
         self.next = next_seq
         self.advanced()
 
@@ -201,6 +204,10 @@ class Inbound:
         while self._early.get(self.source, end + 1) is not None or int(end + 1) in self._covered:
             end += 1
         return end
+
+    def waiting_in_order(self) -> list[Message]:
+        """What could be handed on if there was room."""
+        return self._early.up_to(self.source, self.in_order())
 
     def give_up(self) -> None:
         """Nobody has what is missing: what waits behind it will never be handed on. And nobody

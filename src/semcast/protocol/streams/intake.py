@@ -2,10 +2,9 @@
 
 Each source has an `Inbound`, which knows what is missing. Here is what they have in common: the
 order in which messages wait for the application, the messages that are kept for others, and what
-becomes of both as more is agreed. What is missing is noted in a `Repair` for each source; asking
-for it is the business of `requests`. What is here is told to the detection.
-
-Nothing is kept of a stream that has ended once the application has taken what waits of it.
+becomes of both as more is agreed. What is missing is noted in a `Repair` for each source, which
+`requests` asks for. What is here is told to the detection. Nothing is kept of a stream that has
+ended once the application has taken what waits of it.
 """
 
 from typing import Final, final
@@ -350,21 +349,24 @@ class Intake(Part):
         inbound = self._inbound(source)
         if inbound is None or source == self._me:
             return
+        self._endings.resume(source)
         stable = self._detection.stable(source)
         if stable >= inbound.next:
             inbound.jump(stable + 1)
+            self.repairs.pop(source, None)  # nobody has what was asked for
             self._order.begin(source, stable + 1)
             self._detection.has(source, stable, now_ns)
         self._tell_progress("join", source, inbound.next)
+        self._hand_on(inbound, now_ns)
 
     def _on_ended(self, source: Source, now_ns: i64) -> None:
         """All have what anybody has of a source: keep nothing of it for others, ask for nothing."""
         inbound = self.inbounds.get(source)
         if inbound is not None:
             last = inbound.next - 1
-            if self._config.group_reliable and last > 0:
+            if self._config.keeps and last > 0:
                 self._tell_progress("stable", source, last)
-            inbound.give_up()
+            self._endings.give_up(source, inbound)
             self._hand_on(inbound, now_ns)
         self.repairs.pop(source, None)
         self._fragments.forget(source)
@@ -382,18 +384,16 @@ class Intake(Part):
         if source == self._me or not self._detection.follows(source):
             return None
         source = self._sources.intern(source)
-        members, keep = len(self.view.members), self._config.group_reliable
-        inbound = Inbound(source, self._config, members, self._guard, keep)
+        config, members = self._config, len(self.view.members)
+        inbound = Inbound(source, config, members, self._guard, config.keeps)
         link_lives(self.inbounds, inbound)
         self.inbounds[source] = inbound
         return inbound
 
     def _repair(self, inbound: Inbound) -> Repair:
-        repair = self.repairs.get(inbound.source)
-        if repair is None:
-            repair = Repair(self._config.nak_delay_ns, self._random)
-            self.repairs[inbound.source] = repair
-        return repair
+        if inbound.source not in self.repairs:
+            self.repairs[inbound.source] = Repair(self._config.nak_delay_ns, self._random)
+        return self.repairs[inbound.source]
 
     def _tell_progress(self, event: str, source: Source, seq: i64) -> None:
         if self._observer is not None:

@@ -58,6 +58,10 @@ class Requests(Part):
     def kinds(self) -> tuple[int, ...]:
         return (NAK,)
 
+    def strangers_kinds(self) -> tuple[int, ...]:
+        """Readers of a group are not in the view, and members answer them."""
+        return (NAK,) if self._config.keeps else ()
+
     def install(self, view: View, now_ns: i64) -> None:
         """Whom to ask is for the intake and `asking` to know."""
 

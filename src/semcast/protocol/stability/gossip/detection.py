@@ -38,7 +38,8 @@ class GossipDetection(Detection):
         self._me: Final = me
         self._random: Final = random
         self._guarded: Final = guarded
-        self._followed: Final = Followed(view, config.group_reliable)
+        self._followed: Final = Followed(view, config.group_reliable, me if joining else None)
+        self._followed.met_all()
         self._stability: Final = GossipTracker(self._followed, me, False, 0, joining)
         self._safety: Final = GossipTracker(self._followed, me, True, config.f + 1)
         self._pace: Final = GossipPace(config)
@@ -60,11 +61,11 @@ class GossipDetection(Detection):
 
     def install(self, view: View, now_ns: i64) -> None:
         same = view.digest == self._followed.view.digest
-        self._followed.install(view)
+        former = self._followed.install(view)
         if same:
             return  # only its number is another
-        self._stability.install(view)
-        self._safety.install(view)
+        self._stability.install(view, former)
+        self._safety.install(view, [])
         self._excused = 0
         self._others = view.others(self._me)
         self._take(self._stability.on_period(), self._safety.on_period())
@@ -80,6 +81,11 @@ class GossipDetection(Detection):
 
     def knows(self, source: Source, seq: i64) -> None:
         self._stability.knows(source, seq)
+
+    def hold_back(self, source: Source, floor: i64, now_ns: i64) -> None:
+        more = self._stability.hold_back(source, floor)
+        if more > 0:
+            self._pace.news(more, now_ns)
 
     def count_bytes(self, size_bytes: i64) -> None:
         if self._pace.new_messages_max > 0:

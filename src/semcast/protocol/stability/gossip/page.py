@@ -7,7 +7,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import SEQ_MAX, Source
+from semcast.protocol.membership.view import View
+from semcast.protocol.stability.followed import Followed
+from semcast.wire.families.votes import Progress, Vector
 
 # For so many rounds vectors say which lives have ended. Whoever votes in the round after the next
 # has heard what this one came to.
@@ -26,12 +29,28 @@ class Row:
         # What this member has, and the newest that it has heard of.
         self.own: i64 = 0
         self.newest: i64 = 0
+        # The vote on it is no higher than this (`Detection.hold_back`).
+        self.floor: i64 = SEQ_MAX
+        # INV-VOTE: the highest vote that this member has cast. No vote is lower, so that nobody
+        # who begins at the lowest of all votes begins before what was agreed.
+        self.vote: i64 = 0
         # Whether this member has a vote on it; if not, in how many rounds it has abstained.
         self.joined = joined
         self.abstained = 0
         self.waits = False
         # Whether anybody else follows it.
         self.heard = False
+
+    def hold_back(self, floor: i64) -> i64:
+        """Vote for no more than this. Says how much more this member votes for now."""
+        before = max(self.vote, min(self.own, self.floor))
+        self.floor = floor
+        return max(0, min(self.own, floor) - before)
+
+    def cast(self) -> i64:
+        """The vote of this member now."""
+        self.vote = max(self.vote, min(self.own, self.floor))
+        return self.vote
 
 
 @final
@@ -59,3 +78,34 @@ class Page:
         """Stop saying what ended so long ago that others know it by now."""
         for sender in [one for one, until in self.ended.items() if self.round > until]:
             del self.ended[sender]
+
+    def all_agreed(self, view: View) -> bool:
+        """Whether a vector would say nothing that others may not know."""
+        for source, row in self.rows.items():
+            if row.agreed < row.newest or not row.joined or view.is_over(source):
+                return False
+        return True
+
+    def vector(self, followed: Followed, safety: bool) -> Vector:
+        """The votes of this round that this member has merged."""
+        first = [(source, self.rows[source]) for source in followed.first(self.rows)]
+        rows = [Progress(source, row.agreed, row.lowest, row.newest) for source, row in first]
+        ended = [followed.last_ended(sender) for sender in self.ended]
+        return Vector(
+            followed.view.digest,
+            followed.view.number,
+            safety,
+            self.round,
+            self.voters,
+            rows,
+            ended,
+            self.left_out,
+            self.former_left_out,
+        )
+
+
+def page_number_of(vector: Vector, followed: Followed) -> int:
+    """Which page a vector speaks of, or -1."""
+    if vector.rows:
+        return followed.page(vector.rows[0].source)
+    return followed.page(vector.ended[0]) if vector.ended else -1

@@ -13,7 +13,8 @@ vector always fits a datagram and is never merged by halves.
 
 A member that came back without memory votes 0 at first for each source that it hears of. So nothing
 more is agreed before it has a vote; and when such a round is over, all others have said in it what
-was agreed before. It begins at the highest of these (INV-JOIN).
+was agreed before. It begins at the highest of these (INV-JOIN). So does a newcomer of an open group
+with the sources that were there before it; with all others it begins at once (INV-YOUNG).
 
 A source whose life is over has ended when all have what anybody has of it. Nobody can come to have
 more, because messages of a life that is over come only from other members of this view.
@@ -23,16 +24,17 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
-from semcast.protocol.membership.view import View
+from semcast.ids import SEQ_MAX, Source
+from semcast.protocol.membership.view import NO_ORIGIN, View
 from semcast.protocol.stability.followed import (
     ABSTENTIONS,
     ABSTENTIONS_AFTER_END,
     ENDED,
     Followed,
+    page_of,
 )
-from semcast.protocol.stability.gossip.page import END_SAID_ROUNDS, Page, Row
-from semcast.wire.families.votes import Progress, Vector
+from semcast.protocol.stability.gossip.page import END_SAID_ROUNDS, Page, Row, page_number_of
+from semcast.wire.families.votes import Vector
 
 
 @final
@@ -48,7 +50,7 @@ class GossipTracker:
         self._followed: Final = followed
         self._me: Final = me
         self._safety: Final = safety
-        self._votes: Final = votes
+        self._votes = votes
         self._joining: Final = joining
         self._pages: Final[dict[int, Page]] = {}
         self._bit = 0
@@ -57,32 +59,45 @@ class GossipTracker:
         self._joined: list[Source] = []
         self._ended: list[Source] = []
         self._missed: list[Source] = []
-        self.install(followed.view)
+        # By source, what this member's votes are held back to.
+        self._floors: Final[dict[Source, int]] = {}
+        self.install(followed.view, [])
 
     # -- views -------------------------------------------------------------------------------------
 
-    def install(self, view: View) -> None:
-        """Another view counts: rounds begin anew. What members have, they have still."""
+    def install(self, view: View, former: list[Source]) -> None:
+        """Another view counts: rounds begin anew. What members have, they have still. `former`: see
+        `Followed.install`.
+        """
+        assert view.position(self._me.sender) >= 0, "a view without this member is not for it"
         self._bit = 1 << view.position(self._me.sender)
         self._alive = view.present_bits
+        if view.origin != NO_ORIGIN and self._safety:
+            self._votes = view.f + 1
         before = list(self._pages.values())
         self._pages.clear()
         for page in before:
             for source, row in page.rows.items():
                 self._carry_over(view, source, row)
             for sender in page.ended:
-                self._page_of_sender(sender).ended[sender] = 1 + END_SAID_ROUNDS
+                if sender in view.positions:
+                    self._page(page_of(view.position(sender))).ended[sender] = 1 + END_SAID_ROUNDS
+        for source in [one for one in self._floors if self._followed.has_ended(one)]:
+            del self._floors[source]
         if self._joining:
-            # Follow all who are there, even those that never sent anything, so that this member
-            # has a vote on their messages when they do.
-            for sender in view.present:
-                self._row(Source(sender, view.life(sender)))
+            for source in self._followed.older():
+                self._row(source)
+        if not self._safety:
+            for source in self._followed.gone() + former:
+                self._row(source)
         for page in self._pages.values():
             self._begin(page)
 
     def _carry_over(self, view: View, source: Source, row: Row) -> None:
         if self._followed.has_ended(source):
             self._ended.append(source)
+            if not row.joined and view.position(source.sender) < 0:
+                self._missed.append(source)
             return
         if view.is_over(source):
             # Its sender is gone, so only messages that some member has can still come.
@@ -94,11 +109,10 @@ class GossipTracker:
 
     @property
     def joining(self) -> bool:
-        """Whether this member came back, and has no vote yet on some source, or on any."""
+        """Whether this member came back, and has no vote yet on some source."""
         if not self._joining:
             return False
-        rows = [row for page in self._pages.values() for row in page.rows.values()]
-        return not rows or any(not row.joined for row in rows)
+        return any(not row.joined for page in self._pages.values() for row in page.rows.values())
 
     # -- what this member has ----------------------------------------------------------------------
 
@@ -118,6 +132,17 @@ class GossipTracker:
         row = self._row(source)
         if row is not None and seq > row.newest:
             row.newest = seq
+
+    def hold_back(self, source: Source, floor: i64) -> i64:
+        """Vote for no more than `floor` of a source, as long as no vote for more was cast. Says how
+        much more this member votes for now.
+        """
+        if floor >= SEQ_MAX:
+            self._floors.pop(source, None)
+        else:
+            self._floors[source] = int(floor)
+        row = self._row(source)
+        return 0 if row is None else row.hold_back(floor)
 
     def agreed(self, source: Source) -> i64:
         """Enough members have everything of `source` up to here."""
@@ -141,7 +166,7 @@ class GossipTracker:
 
     def on_vector(self, vector: Vector) -> list[Source]:
         """Take the votes that another member has merged. Returns the sources that got further."""
-        number = self._page_number_of(vector)
+        number = page_number_of(vector, self._followed)
         if number < 0:
             return []
         page = self._page(number)
@@ -172,7 +197,7 @@ class GossipTracker:
         """Whether the sender of this vector lacks this member's vote in that round, or the result
         of the round.
         """
-        number = self._page_number_of(vector)
+        number = page_number_of(vector, self._followed)
         if number < 0:
             return False
         return vector.round != self._page(number).round or not vector.voters & self._bit
@@ -218,35 +243,12 @@ class GossipTracker:
                 self._begin(page)
             page.forget_ended()
             if page.rows or page.ended:
-                found.append(self._vector(page))
+                found.append(page.vector(self._followed, self._safety))
         return found
-
-    def _vector(self, page: Page) -> Vector:
-        view, followed = self._followed.view, self._followed
-        first = [(source, page.rows[source]) for source in followed.first(page.rows)]
-        rows = [Progress(source, row.agreed, row.lowest, row.newest) for source, row in first]
-        ended = [followed.last_ended(sender) for sender in page.ended]
-        return Vector(
-            view.digest,
-            view.number,
-            self._safety,
-            page.round,
-            page.voters,
-            rows,
-            ended,
-            page.left_out,
-            page.former_left_out,
-        )
 
     def all_agreed(self) -> bool:
         """Whether vectors would say nothing that others may not know."""
-        for page in self._pages.values():
-            for source, row in page.rows.items():
-                if row.agreed < row.newest or not row.joined:
-                    return False
-                if self._followed.view.is_over(source):
-                    return False
-        return True
+        return all(page.all_agreed(self._followed.view) for page in self._pages.values())
 
     # -- leaving -----------------------------------------------------------------------------------
 
@@ -310,7 +312,7 @@ class GossipTracker:
         page.left_out = False
         for row in page.rows.values():
             row.waits = not row.joined
-            row.lowest = row.own
+            row.lowest = row.cast()
 
     def _finish(self, page: Page, grown: list[Source]) -> None:
         """If enough have voted, what they all have is agreed, and a new round begins."""
@@ -368,15 +370,13 @@ class GossipTracker:
             if not page.rows[one].joined:
                 self._missed.append(one)
             del page.rows[one]
+            self._floors.pop(one, None)
             self._ended.append(one)
+        last = self._followed.next_gone(source)
+        if last is not None and not self._safety:
+            self._row(last)
 
     # -- small parts -------------------------------------------------------------------------------
-
-    def _page_number_of(self, vector: Vector) -> int:
-        """Which page a vector speaks of, or -1."""
-        if vector.rows:
-            return self._followed.page(vector.rows[0].source)
-        return self._followed.page(vector.ended[0]) if vector.ended else -1
 
     def _row(self, source: Source) -> Row | None:
         number = self._followed.page(source)
@@ -385,11 +385,11 @@ class GossipTracker:
         page = self._page(number)
         row = page.rows.get(source)
         if row is None and (source == self._me or self._followed.follows(source, page.rows)):
-            row = page.rows[source] = Row(not self._joining or source == self._me)
+            joined = not self._joining or source == self._me
+            row = page.rows[source] = Row(joined or self._followed.is_young(source))
+            if source in self._floors:
+                row.floor = self._floors[source]
         return row
-
-    def _page_of_sender(self, sender: int) -> Page:
-        return self._page(self._followed.page(Source(sender, 0)))
 
     def _page(self, number: int) -> Page:
         page = self._pages.get(number)

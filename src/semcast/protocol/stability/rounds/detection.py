@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY, Source
 from semcast.protocol.config import MemberConfig
-from semcast.protocol.membership.view import View
+from semcast.protocol.membership.view import NO_ORIGIN, View
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
 from semcast.protocol.stability.followed import Followed
@@ -31,16 +31,25 @@ class RoundDetection(Detection):
         self, config: MemberConfig, me: Source, view: View, guarded: bool, joining: bool
     ) -> None:
         """`guarded`: safety matters. `joining`: the group runs, and this member came back."""
-        setup = RoundSetup.of(config, len(view.members))
+        is_open = view.origin != NO_ORIGIN
+        setup = RoundSetup.of(config, len(view.members), is_open)
+        self._setup: Final = setup
         self._me: Final = int(me.sender)
         self._guarded: Final = guarded
-        self._followed: Final = Followed(view, config.group_reliable)
+        self._followed: Final = Followed(view, config.group_reliable, me if joining else None)
         self._roll: Final = setup.roll()
         self._roll.install(view)
         self._stability: Final = Pages(setup, self._followed, me, 0, self._roll, joining)
         self._safety: Final = Pages(setup, self._followed, me, config.f + 1, self._roll)
         self._measuring: Final = (
-            Measuring(config.stability, config.stability_branching, view, self._me, self._roll)
+            Measuring(
+                config.stability,
+                config.stability_branching,
+                view,
+                self._me,
+                self._roll,
+                setup.measured_max,
+            )
             if config.measures
             else None
         )
@@ -55,15 +64,17 @@ class RoundDetection(Detection):
     # -- views -------------------------------------------------------------------------------------
 
     def install(self, view: View, now_ns: i64) -> None:
-        same = view.digest == self._followed.view.digest
-        self._followed.install(view)
-        if same:
+        before = self._followed.view
+        former = self._followed.install(view)
+        if view.digest == before.digest:
             return  # only its number is another
+        if view.members != before.members:
+            self._roll.resize(self._setup.shape_of(len(view.members)))
         self._roll.install(view)
         if self._measuring is not None:
-            self._measuring.install(view)
-        self._stability.install(view, now_ns)
-        self._safety.install(view, now_ns)
+            self._measuring.install(view, now_ns)
+        self._stability.install(view, former, now_ns)
+        self._safety.install(view, [], now_ns)
         self._take()
 
     # -- what this member has ----------------------------------------------------------------------
@@ -75,6 +86,9 @@ class RoundDetection(Detection):
 
     def knows(self, source: Source, seq: i64) -> None:
         self._stability.knows(source, seq)
+
+    def hold_back(self, source: Source, floor: i64, now_ns: i64) -> None:  # noqa: ARG002
+        self._stability.hold_back(source, floor)
 
     def count_bytes(self, size_bytes: i64) -> None:
         """Does nothing: rounds begin after messages, not after bytes."""

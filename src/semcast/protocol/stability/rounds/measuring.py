@@ -30,7 +30,14 @@ from semcast.protocol.stability.rounds.shape import (
     measured_tree,
 )
 from semcast.protocol.stability.rounds.shape import Times as Table
-from semcast.wire.families.measures import TIME_US_MAX, Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.measures import (
+    TIME_US_MAX,
+    TREE_MEMBERS_MAX,
+    Echo,
+    MeasureFrame,
+    Times,
+    Tree,
+)
 from semcast.wire.frames import ControlFrame
 
 _MS: Final = 1_000_000
@@ -61,9 +68,18 @@ class Stopwatch:
 
     def __init__(self, members: int, me: int) -> None:
         # By index, in microseconds; 0: not known.
-        self.times_us: Final = [0] * members
-        self._me: Final = me
+        self.times_us = [0] * members
+        self._me = me
         self._asked: Final[dict[int, int]] = {}
+        self._step = 0
+        self.passes = 0
+
+    def renumber(self, former: list[int], me: int) -> None:
+        """Other members are there: `former` says where each stood before, or NOBODY."""
+        times_us = self.times_us
+        self.times_us = [0 if at == NOBODY else times_us[at] for at in former]
+        self._me = me
+        self._asked.clear()
         self._step = 0
         self.passes = 0
 
@@ -100,14 +116,24 @@ class Stopwatch:
 class Measuring:
     """One member's part in finding a good tree."""
 
-    def __init__(self, protocol: str, branching: int, view: View, me: int, roll: Roll):
-        """`me`: this member's id."""
+    def __init__(
+        self,
+        protocol: str,
+        branching: int,
+        view: View,
+        me: int,
+        roll: Roll,
+        members_max: int = TREE_MEMBERS_MAX,
+    ) -> None:
+        """`me`: this member's id. `members_max`: with more members than this, nobody measures."""
+        self._id: Final = me
+        self._members_max: Final = members_max
         self._out: list[tuple[int, MeasureFrame]] = []
         self._view = view
         self._protocol: Final = protocol
         self._branching: Final = branching
-        self._members: Final = view.members
-        self._me: Final = view.position(me)
+        self._members = view.members
+        self._me = view.position(me)
         self._roll: Final = roll
         self._watch: Final = Stopwatch(len(view.members), self._me)
         # INV-TREE: the newest tree that this member knows, which the roll uses. None stands for the
@@ -118,19 +144,50 @@ class Measuring:
         self._table: Table | None = None
         self._considered: Table | None = None
         self._consider_ns: i64 = 0
-        self._next_ns: i64 = 0 if len(view.members) > 1 else SEQ_MAX
+        self._next_ns: i64 = 0 if self._measures() else SEQ_MAX
         self._echoes = 0
         self._report_from = 0
         # When each member was last sent the tree.
         self._tree_sent_ns: Final[dict[int, int]] = {}
 
-    def install(self, view: View) -> None:
-        """Another view counts; positions are the same in all that come here."""
-        assert view.members == self._members
+    def _measures(self) -> bool:
+        """Whether there is anybody to measure, and not too many for a tree."""
+        return 1 < len(self._members) <= self._members_max
+
+    def install(self, view: View, now_ns: i64 = 0) -> None:
+        """Another view counts. If it has other members, all use the first tree of so many until
+        the maker has made another. What was measured is kept.
+        """
         self._view = view
+        if view.members != self._members:
+            self._renumber(view, now_ns)
         if self._tree is not None:
             tree = self._tree
             self._tree = Tree(view.digest, tree.number, tree.maker, tree.parents, tree.ring)
+
+    def _renumber(self, view: View, now_ns: i64) -> None:
+        former = {sender: at for at, sender in enumerate(self._members)}
+        before = [former.get(sender, NOBODY) for sender in view.members]
+        self._members = view.members
+        self._me = view.position(self._id)
+        self._watch.renumber(before, self._me)
+        self._tree = None
+        self._rank = (0, 0, 0)
+        self._considered = None
+        self._consider_ns = now_ns + CONSIDER_NS
+        self._report_from = 0
+        self._tree_sent_ns.clear()
+        self._out.clear()
+        if not self._measures():
+            self._table = None
+            self._next_ns = SEQ_MAX
+            return
+        self._next_ns = now_ns + SEEKING_NS if self._next_ns == SEQ_MAX else self._next_ns
+        if self._table is not None:
+            at = np.array(before, np.int64)
+            table = self._table[np.ix_(at, at)]
+            table[at == NOBODY, :] = table[:, at == NOBODY] = 0.0
+            self._table = table
 
     def take_out(self) -> list[tuple[int, MeasureFrame]]:
         """What to send: to a sender id or EVERYBODY."""
@@ -169,6 +226,8 @@ class Measuring:
                 self._watch.answered(sender, frame.token, now_ns)
             else:
                 self._out.append((self._members[sender], Echo(True, frame.token)))
+            return False
+        if not self._measures():
             return False
         if isinstance(frame, Times):
             if self._roll.first_alive() == self._me:

@@ -8,119 +8,22 @@ Whoever counts all votes of a round finds out which sources have ended (`followe
 for a while, and again whenever a member speaks of a source that has.
 """
 
-from typing import Final, final
+from typing import final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, NEVER, Source
-from semcast.protocol.membership.view import View
-from semcast.protocol.stability.followed import ENDED, Followed, page_of
-from semcast.protocol.stability.rounds.page import COLUMNS, END_SAID_RESULTS, NO_COLUMN, Page, Row
-from semcast.protocol.stability.rounds.protocols import RoundSetup, make_tracker
-from semcast.protocol.stability.rounds.roll import Roll
+from semcast.ids import EVERYBODY, NEVER, SEQ_MAX, Source
+from semcast.protocol.stability.followed import ENDED, page_of
+from semcast.protocol.stability.rounds.page import Page
+from semcast.protocol.stability.rounds.page_rows import NO_COLUMN, Row
+from semcast.protocol.stability.rounds.page_views import Found, PageViews
 from semcast.protocol.stability.rounds.round_message import Numbers, RoundMessage
-from semcast.protocol.stability.rounds.trigger import Trigger
 from semcast.wire.families.rounds import Round
 
 
 @final
-class Found:
-    """What was found out, and what is to be sent."""
-
-    def __init__(self) -> None:
-        # Sources of which more is agreed; of which others have more than this member; with which it
-        # begins, after what is agreed; and that have ended.
-        self.grown: Final[list[Source]] = []
-        self.heard: Final[list[tuple[Source, int]]] = []
-        self.joined: Final[list[Source]] = []
-        self.ended: Final[list[Source]] = []
-        # Those of the ended on which this member, which came back, had no vote yet.
-        self.missed: Final[list[Source]] = []
-        # Frames, and to whom: a sender id or EVERYBODY.
-        self.out: Final[list[tuple[int, Round]]] = []
-
-
-@final
-class Pages:
+class Pages(PageViews):
     """All pages of a member."""
-
-    def __init__(
-        self,
-        setup: RoundSetup,
-        followed: Followed,
-        me: Source,
-        votes: int,
-        roll: Roll,
-        joining: bool = False,
-    ) -> None:
-        """`votes`: 0 for those of all members, or f+1 for safety. `joining`: this member came back
-        without memory, and abstains at first.
-        """
-        self.safety: Final = votes > 0
-        # While this is so, this member begins no round (SRM §6.4).
-        self.resting = False
-        # Rounds that this member took part in to their end.
-        self.rounds = 0
-        self._setup: Final = setup
-        self._followed: Final = followed
-        self._me_source: Final = me
-        self._me = followed.view.position(me.sender)
-        self._first_lives: Final = followed.view.lives
-        self._votes: Final = votes
-        self._roll: Final = roll
-        self._joining: Final = joining
-        self._pages: Final[dict[int, Page]] = {}
-        # Pages in which something has happened since the last look.
-        self._touched: Final[dict[int, None]] = {}
-        # When to look again; -1 if that has to be computed.
-        self._deadline_ns: i64 = NEVER
-        self._found = Found()
-        if joining:
-            self._meet_everybody(followed.view)
-
-    # -- the member --------------------------------------------------------------------------------
-
-    def install(self, view: View, now_ns: i64) -> None:
-        """Another view counts: rounds begin anew. What members have, they have still."""
-        self._me = view.position(self._me_source.sender)
-        before = list(self._pages.values())
-        self._pages.clear()
-        self._touched.clear()
-        self._deadline_ns = -1
-        for page in before:
-            for source, row in page.rows.items():
-                self._carry_over(view, source, row)
-            for sender in page.ended:
-                self._page(page_of(view.position(sender))).ended[sender] = END_SAID_RESULTS
-        if self._joining:
-            self._meet_everybody(view)
-        for page in self._pages.values():
-            page.place()
-            # Even if all is agreed, a round shows it to everybody in this view.
-            page.tracker.wanted = not self.safety
-            self._look(page, now_ns)
-
-    def _meet_everybody(self, view: View) -> None:
-        """A member that came back abstains on all who are there, even if they never sent anything,
-        so that it has a vote on their messages when they do.
-        """
-        for sender in view.present:
-            source = Source(sender, view.life(sender))
-            page = self._page(self._followed.page(source))
-            page.row(source)
-
-    def _carry_over(self, view: View, source: Source, row: Row) -> None:
-        if self._followed.has_ended(source):
-            self._found.ended.append(source)
-            return
-        if view.is_over(source):
-            # Its sender is gone, so only messages that some member has can still come.
-            row.newest = row.own
-        # Who spoke of it in another view does not count in this one.
-        row.abstained = 0
-        row.heard = False
-        row.column = NO_COLUMN
-        self._page(self._followed.page(source)).rows[source] = row
 
     def has(self, source: Source, seq: i64) -> i64:
         """We have everything of `source` up to `seq`, or covers of it. Says how much is new."""
@@ -134,6 +37,23 @@ class Pages:
         page.fresh = True
         self._touched[page.number] = None
         return more
+
+    def hold_back(self, source: Source, floor: i64) -> None:
+        """Vote for no more than `floor` of a source, as long as no vote for more was cast."""
+        if floor >= SEQ_MAX:
+            self._floors.pop(source, None)
+        else:
+            self._floors[source] = int(floor)
+        page = self._page_for(source)
+        row = None if page is None else page.row(source)
+        if page is None or row is None:
+            return
+        before = min(row.own, row.floor)
+        row.floor = int(floor)
+        if min(row.own, row.floor) > before:
+            page.stale = True
+            page.fresh = True
+            self._touched[page.number] = None
 
     def knows(self, source: Source, seq: i64) -> None:
         """There is more of a source here, up to `seq`, which waits for room."""
@@ -158,17 +78,12 @@ class Pages:
         row = None if page is None else page.row(source)
         return row is not None and row.joined
 
-    def sources(self) -> list[Source]:
-        """All sources that are followed."""
-        return [source for page in self._pages.values() for source in page.rows]
-
     @property
     def joining(self) -> bool:
-        """Whether this member came back, and has no vote yet on some source, or on any."""
+        """Whether this member came back, and has no vote yet on some source."""
         if not self._joining:
             return False
-        rows = [row for page in self._pages.values() for row in page.rows.values()]
-        return not rows or any(not row.joined for row in rows)
+        return any(not row.joined for page in self._pages.values() for row in page.rows.values())
 
     def end(self, sources: list[Source]) -> None:
         """These have ended, as stability detection has found out."""
@@ -184,11 +99,21 @@ class Pages:
 
     def poll(self, now_ns: i64) -> None:
         """Begin rounds that are due because of what this member has now."""
+        if self._asks:
+            self._asks = False
+            self._ask_to_begin(now_ns)
         if self._touched:
             touched = list(self._touched)
             self._touched.clear()
             for number in touched:
                 self._look(self._pages[number], now_ns)
+
+    def _ask_to_begin(self, now_ns: i64) -> None:
+        """Ask for a round in each page with sources that a newcomer has yet to begin with."""
+        for page in self._pages.values():
+            if any(not row.joined for row in page.rows.values()):
+                page.tracker.ask(now_ns)
+                self._note(page)
 
     def urge(self, now_ns: i64) -> None:
         """A window is full: begin a round, or ask for one, without waiting."""
@@ -298,6 +223,9 @@ class Pages:
         page.trigger.began(waiting, came, now_ns)
         page.tracker.start(now_ns)
         self._note(page)
+        if not page.tracker.under_way():
+            # A member that is alone has ended the round at once; more may be wanted.
+            self._look(page, now_ns)
 
     def _note(self, page: Page) -> None:
         """Collect what the tracker has found out, and the messages that it sends."""
@@ -323,6 +251,7 @@ class Pages:
             target = EVERYBODY if to == EVERYBODY else self._followed.view.members[to]
             self._found.out.append((target, page.frame_of(message, target, self._may_leave_out())))
         page.place()
+        page.follow_gone()
 
     def _note_row(self, agreed: Numbers, newest: Numbers | None, source: Source, row: Row) -> None:
         column = row.column
@@ -356,6 +285,7 @@ class Pages:
 
     def _note_ended(self, ended: list[tuple[Source, bool]]) -> None:
         for source, joined in ended:
+            self._floors.pop(source, None)
             self._found.ended.append(source)
             if not joined:
                 self._found.missed.append(source)
@@ -371,21 +301,3 @@ class Pages:
         if not self._setup.delta or self.safety or self._joining:
             return False
         return self._followed.view.lives == self._first_lives
-
-    def _page_for(self, source: Source) -> Page | None:
-        number = self._followed.page(source)
-        return None if number < 0 else self._page(number)
-
-    def _page(self, number: int) -> Page:
-        page = self._pages.get(number)
-        if page is None:
-            votes = self._votes or len(self._followed.view.members)
-            tracker = make_tracker(self._setup, self._me, COLUMNS, votes, self._roll)
-            trigger = Trigger(
-                self._setup.window_messages, self._setup.bound_ns, self._setup.period_ns
-            )
-            joining = self._me_source if self._joining else None
-            me = self._me_source
-            page = Page(number, tracker, trigger, self._followed, self.safety, joining, me)
-            self._pages[number] = page
-        return page

@@ -14,6 +14,7 @@ from semcast.protocol.stability.rounds.shape import Shape, filled_tree, given_tr
 from semcast.protocol.stability.rounds.tracker import RoundTracker
 from semcast.protocol.stability.rounds.train import Train
 from semcast.wire.families.measures import TREE_HEAD_BYTES, TREE_MEMBERS_MAX
+from semcast.wire.families.rounds import round_rows_max
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.limits import Limits
 
@@ -36,11 +37,20 @@ class RoundSetup:
     # Names what all members must have in common: protocol, first tree and ring. Votes of members
     # that differ in it are never merged.
     seed: int
+    branching: int
+    # The most members that a measured tree may have.
+    measured_max: int
+    # The most rows of a ROUND.
+    rows_max: int
 
     @staticmethod
-    def of(config: MemberConfig, members: int) -> "RoundSetup":
-        """The setup that a configuration asks for."""
-        if config.measures:
+    def of(config: MemberConfig, members: int, open_group: bool = False) -> "RoundSetup":
+        """The setup that a configuration asks for. In an open group any number of members may
+        come. While there are too many for a measured tree, nobody measures.
+        """
+        if open_group:
+            _check_open(config)
+        elif config.measures:
             check_measured(members, config.limits)
         shape = _first_shape(config, members)
         return RoundSetup(
@@ -50,24 +60,49 @@ class RoundSetup:
             config.gossip_period_ns,
             config.stability_period_ns,
             2 * max(config.gossip_period_ns, config.stability_period_ns) + 4 * config.nak_delay_ns,
-            config.stability_delta,
-            _seed(config, shape),
+            config.stability_delta and not open_group,
+            _seed(config, shape, open_group),
+            config.stability_branching,
+            measured_max(config.limits),
+            round_rows_max(config.limits.frames_bytes_max - FRAME_HEAD_BYTES),
         )
+
+    def shape_of(self, members: int) -> Shape:
+        """The first tree and ring of an open group of so many."""
+        return filled_tree(members, self.branching)
 
     def roll(self) -> Roll:
         """The roll of a group that has this in common, and does not mix with others."""
         return Roll(self.shape, self.seed)
 
 
+def measured_max(limits: Limits) -> int:
+    """How many members a measured tree may have, so that it fits a datagram."""
+    fit = (limits.frames_bytes_max - FRAME_HEAD_BYTES - TREE_HEAD_BYTES) // 2
+    return int(min(fit, TREE_MEMBERS_MAX))
+
+
 def check_measured(members: int, limits: Limits) -> None:
     """Raise ConfigError if a measured tree of so many members does not fit a datagram."""
-    fit = (limits.frames_bytes_max - FRAME_HEAD_BYTES - TREE_HEAD_BYTES) // 2
-    members_max = min(fit, TREE_MEMBERS_MAX)
+    members_max = measured_max(limits)
     if members > members_max:
         raise ConfigError(
             f"a measured stability_tree of {members} members; the most is {members_max} with a "
             f"path_mtu_bytes of {limits.path_mtu_bytes}: use 'filled', or say who hangs on whom"
         )
+
+
+def _check_open(config: MemberConfig) -> None:
+    """Raise ConfigError if a tree or ring is given that says where each member stands."""
+    for name, given in (
+        ("stability_tree", not isinstance(config.stability_tree, str)),
+        ("stability_ring", bool(config.stability_ring)),
+    ):
+        if given:
+            raise ConfigError(
+                f"a given {name} in an open group, whose members come and go; leave it out, choose "
+                "stability_tree 'measured', or say who the members are (members=)"
+            )
 
 
 def _first_shape(config: MemberConfig, members: int) -> Shape:
@@ -88,8 +123,10 @@ def _first_shape(config: MemberConfig, members: int) -> Shape:
     return given_tree(shape.parents.tolist(), ring[start:] + ring[:start], shape.root)
 
 
-def _seed(config: MemberConfig, shape: Shape) -> int:
-    usual = (_NUMBERS[config.stability] << 40) | (shape.degree(shape.root) << 20) | 1
+def _seed(config: MemberConfig, shape: Shape, open_group: bool) -> int:
+    # The members of an open group have views of any size when they begin.
+    degree = config.stability_branching if open_group else shape.degree(shape.root)
+    usual = (_NUMBERS[config.stability] << 40) | (degree << 20) | 1
     if config.measures:
         return usual | (1 << 44)
     if isinstance(config.stability_tree, str) and not config.stability_ring:
@@ -100,7 +137,7 @@ def _seed(config: MemberConfig, shape: Shape) -> int:
 
 def make_tracker(setup: RoundSetup, me: int, width: int, votes: int, roll: Roll) -> RoundTracker:
     """A tracker for one page."""
-    members, shape, timeout_ns = roll.members, setup.shape, setup.timeout_ns
+    members, shape, timeout_ns = roll.members, roll.first, setup.timeout_ns
     quiet_ns = max(setup.bound_ns, setup.period_ns)
     if setup.protocol == "coordp":
         return CoordP(members, me, width, votes, shape, timeout_ns, quiet_ns, True, roll)

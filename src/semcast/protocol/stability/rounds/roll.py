@@ -27,7 +27,9 @@ class Roll:
 
     def __init__(self, shape: Shape, seed: int = 0) -> None:
         """`seed` names what all members must have in common, such as the protocol and its tree."""
-        self.members: Final = shape.members
+        self.members = shape.members
+        # Tree and ring of the whole group at first; and those that it has gone over to.
+        self.first = shape
         self._whole = shape
         # Names tree and ring; 0 for the first ones.
         self._shape_name = 0
@@ -48,8 +50,18 @@ class Roll:
     def alive(self, member: int) -> bool:
         return 0 <= member < self.members and member not in self._gone
 
+    def resize(self, shape: Shape) -> None:
+        """The next view has other members: all have this tree and ring, until they find another."""
+        self.members = shape.members
+        self.first = shape
+        self._whole = shape
+        self._shape_name = 0
+
     def install(self, view: View) -> None:
-        """Another view says who is alive, and in which life."""
+        """Another view says who is alive, and in which life. If it has other members, `resize` has
+        been called before.
+        """
+        assert len(view.members) == self.members
         self._gone.clear()
         for at in range(self.members):
             if view.gone >> at & 1:

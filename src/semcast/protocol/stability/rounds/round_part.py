@@ -317,6 +317,8 @@ class RoundPart(ABC):
         # If everybody has it, this member has it too. The minimum is a precaution: were anything
         # ever wrong, this member would not forget what it never had.
         agreed = highest(self.agreed, values if self._needed else lowest(values, self.own))
+        if agreed is self.own:
+            self._writable = None
         grown = agreed is not self.agreed and bool((agreed > self.agreed).any())
         self.agreed = agreed
         return grown

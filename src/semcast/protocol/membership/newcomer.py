@@ -1,0 +1,198 @@
+"""A newcomer: a process that is not in yet. Datagrams and a time in; datagrams out, then a view.
+
+It asks everybody, or a contact, to be let in, and again ever less often. The view that lets it in
+comes in parts. If no member answers, nobody is there, and it begins the group by itself; but if it
+hears of another newcomer that began earlier, it leaves that to the other, for a while. Two that do
+not hear each other both begin a group; when these meet, the smaller one gives up (`agreed`).
+
+It is driven as a member is: `receive`, `datagrams`, `on_timer`, `next_deadline_ns`. As soon as
+there is a `view`, a member takes its place.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import EVERYBODY, ID_MAX, NEVER, Randomness, Source
+from semcast.protocol.backoff import backoff_ns
+from semcast.protocol.membership.collecting import Collecting
+from semcast.protocol.membership.parcels import read_view
+from semcast.protocol.membership.post import Post
+from semcast.protocol.membership.view import View
+from semcast.protocol.outbox import Outbox, Outgoing
+from semcast.wire.decode import Decoder
+from semcast.wire.families.agreement import (
+    ATTEMPT_MAX,
+    VIEW_PARCEL,
+    Join,
+    PartOf,
+    Wishes,
+)
+from semcast.wire.limits import Limits
+
+_MS: Final = 1_000_000
+FOUND_AFTER_NS: Final = 150 * _MS
+# It asks again after so long, and each time waits twice as long; longer if it was heard.
+_ASK_NS: Final = 20 * _MS
+_ASK_MAX_NS: Final = 500 * _MS
+_HEARD_NS: Final = 60 * _MS
+_HEARD_MAX_NS: Final = 1_000 * _MS
+# While members were heard of within this time, it does not begin a group.
+_ANSWERED_NS: Final = 3_000 * _MS
+# It waits for another newcomer no longer than this many times as long as for members.
+_RIVAL_TIMES: Final = 8
+# Every so many times it asks everybody, if its contact does not answer.
+_EVERYBODY_EACH: Final = 3
+
+
+@final
+class Newcomer:
+    """One process that asks to be let in."""
+
+    def __init__(
+        self,
+        me: Source,
+        name: str,
+        limits: Limits,
+        random: Randomness,
+        contact: int = EVERYBODY,
+        found_after_ns: int = FOUND_AFTER_NS,
+    ) -> None:
+        """`contact`: a process that may be a member. `found_after_ns`: begin the group by itself if
+        no member answers for so long; NEVER if it is to wait until there is one.
+        """
+        self.me: Final = me
+        self._name: Final = name
+        self._random: Final = random
+        self._found_after_ns: Final[i64] = found_after_ns
+        # The view that it is in: its own, or the one that let it in.
+        self.view: View | None = None
+        # Whether this life was in already and is not any more: only another one can come in.
+        self.over = False
+        # Whether any member was heard.
+        self.answered = False
+        self._decoder: Final = Decoder()
+        self._outbox: Final = Outbox(me, limits)
+        self._post: Final = Post()
+        self._collecting: Final = Collecting()
+        self._contact: i64 = contact
+        # The group that it asks, as (how many are present, origin): the largest that it heard of.
+        self._group = (0, 0)
+        self._answered_ns: i64 = -NEVER
+        # Whether a member has heard it since it last asked.
+        self._heard = False
+        # How often it asked and nobody heard.
+        self._unheard: i64 = 0
+        self._attempt: i64 = 0
+        # How often it asked, since it knows of a group.
+        self._waits: i64 = 0
+        self._ask_ns: i64 = 0
+        self._found_ns: i64 = NEVER
+        self._found_max_ns: i64 = NEVER
+
+    # -- what is heard -----------------------------------------------------------------------------
+
+    def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
+        """The opened frames of one datagram from `source`."""
+        if self.view is not None or source.sender == self.me.sender:
+            return
+        for frame in self._decoder.decode(frames, source).control:
+            if isinstance(frame, Join):
+                self._on_join(frame, source, now_ns)
+            elif isinstance(frame, Wishes):
+                self._on_wishes(frame, source, now_ns)
+            elif isinstance(frame, PartOf):
+                self._on_part(frame, source, now_ns)
+
+    def _on_join(self, frame: Join, source: Source, now_ns: i64) -> None:
+        """Of two newcomers the one in the smaller life begins the group."""
+        theirs = frame.source
+        mine = (self.me.incarnation, self.me.sender)
+        if (theirs.incarnation, theirs.sender) < mine:
+            if self._found_ns < NEVER:
+                later_ns = now_ns + self._found_after_ns
+                self._found_ns = min(max(self._found_ns, later_ns), self._found_max_ns)
+        elif frame.contact and theirs == source:
+            # It may not hear what is said to everybody, and should wait.
+            self._post.send(int(source.sender), self._join(False))
+
+    def _on_wishes(self, frame: Wishes, source: Source, now_ns: i64) -> None:
+        """A member spoke: there is a group."""
+        group = (int(frame.present), int(frame.group))
+        if frame.group != self._group[1] and group < self._group:
+            return
+        self._group = group
+        self._contact = source.sender
+        if not self.answered:
+            self._waits = 0
+        self._answered_ns = now_ns
+        self.answered = True
+        if frame.answer:
+            if not self._heard:
+                wait_ns = backoff_ns(_HEARD_NS, self._waits, _HEARD_MAX_NS)
+                self._ask_ns = now_ns + wait_ns
+            self._heard = True
+        elif not self._heard:
+            # It does not know of this newcomer.
+            self._ask_ns = min(self._ask_ns, now_ns)
+
+    def _on_part(self, frame: PartOf, source: Source, now_ns: i64) -> None:
+        if frame.what != VIEW_PARCEL:
+            return
+        self._answered_ns = now_ns
+        self.answered = True
+        parcel = self._collecting.take(frame, source.sender, now_ns)
+        if parcel is None:
+            return
+        view = read_view(parcel.data, int(parcel.name))
+        if view.holds(self.me):
+            self.view = view
+        elif view.is_over(self.me) and view.life(self.me.sender) >= 0:
+            self.over = True
+
+    # -- what is said ------------------------------------------------------------------------------
+
+    def on_timer(self, now_ns: i64) -> None:
+        """Ask, or begin the group."""
+        if self.view is not None:
+            return
+        if self._found_ns == NEVER and self._found_after_ns < NEVER:
+            self._found_ns = now_ns + self._found_after_ns
+            self._found_max_ns = now_ns + _RIVAL_TIMES * self._found_after_ns
+        if now_ns >= self._found_ns:
+            if now_ns - self._answered_ns >= _ANSWERED_NS:
+                origin = 1 + self._random.randrange(ID_MAX)
+                self.view = View.alone(self.me, self._name, origin)
+                return
+            self._found_ns = self._answered_ns + _ANSWERED_NS
+            self._found_max_ns = max(self._found_max_ns, self._found_ns)
+        if now_ns >= self._ask_ns:
+            self._ask(now_ns)
+        for to, lack in self._collecting.questions(now_ns):
+            self._post.send(to, lack)
+
+    def _ask(self, now_ns: i64) -> None:
+        contact = self._contact != EVERYBODY
+        self._unheard = 0 if self._heard else self._unheard + 1
+        if self._unheard % _EVERYBODY_EACH == 0 and not self._heard:
+            contact = False
+        self._post.send(int(self._contact) if contact else EVERYBODY, self._join(contact))
+        self._heard = False
+        wait_ns = backoff_ns(_ASK_NS, self._waits, _ASK_MAX_NS)
+        self._waits += 1
+        self._attempt = min(self._attempt + 1, ATTEMPT_MAX)
+        self._ask_ns = now_ns + wait_ns + int(self._random.random() * float(wait_ns // 4))
+
+    def _join(self, contact: bool) -> Join:
+        return Join(self.me, self._name, self._attempt, contact)
+
+    def datagrams(self, now_ns: i64) -> list[Outgoing]:  # noqa: ARG002
+        """What to send now. Call this after every other call."""
+        self._post.pack(self._outbox)
+        return self._outbox.take()
+
+    def next_deadline_ns(self) -> int:
+        """When to call `on_timer`."""
+        if self.view is not None:
+            return NEVER
+        return min(self._ask_ns, self._found_ns, self._collecting.next_deadline_ns())

@@ -1,0 +1,353 @@
+"""Transfer: a process that comes late gets what stands, before the stream and in order with it.
+
+At a newcomer: where each stream begins goes in (its *cut*); the state up to there is collected, and
+meanwhile the application gets nothing, though messages are received, acknowledged and purged as
+always. When all of it is there the application gets the state first, then what waits.
+At the others: a newcomer's requests go in, chunks of what stands come out (`providing`).
+
+Nothing comes twice, as the state ends where the stream begins; and nothing that stands is missing,
+as what is not in the state any more was replaced by something in the stream (`standing`).
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import NEVER, Randomness, Source
+from semcast.obsolescence.relation import outranks
+from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.gathering import Collection
+from semcast.protocol.membership.providing import Provider
+from semcast.protocol.membership.standing import Standing
+from semcast.protocol.membership.view import View
+from semcast.protocol.observer import Observer
+from semcast.protocol.order import Order
+from semcast.protocol.outbox import Outbox
+from semcast.protocol.part import Part
+from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.stability.detection import Agreed, Detection
+from semcast.protocol.stability.followed import ENDED
+from semcast.protocol.streams.intake import Intake
+from semcast.protocol.streams.sender import Sender
+from semcast.wire.families.state import CHUNK, NEED, TELL, Chunk, Need, Tell
+from semcast.wire.frames import ControlFrame
+from semcast.wire.message import Message
+from semcast.wire.sources import Sources
+
+
+@final
+class Transfer(Part):
+    """State: what one member gets when it comes, and what it gives to those who come later."""
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        sender: Sender,
+        view: View,
+        joining: bool,
+        order: Order,
+        intake: Intake,
+        retained: PurgingBuffer,
+        detection: Detection,
+        sources: Sources,
+        random: Randomness,
+        observer: Observer | None,
+    ) -> None:
+        """`joining`: the group runs, so that there is a state to get. What is released from
+        `retained` has an heir, if values are kept for newcomers.
+        """
+        self._config: Final = config
+        self._me: Final = sender.source
+        self._view = view
+        self._order: Final = order
+        self._intake: Final = intake
+        self._detection: Final = detection
+        self._provider: Final = Provider(config, sender, intake, order, retained, detection)
+        self._standing: Final = retained.heir
+        self._sources: Final = sources
+        self._random: Final = random
+        self._observer: Final = observer
+        # Whom a process asks that is in no view.
+        self._patrons: list[int] | None = None
+        # Of a process that was here before: how far its application had got with each source.
+        self._since: dict[Source, int] = {}
+        # Not None while the state is still to come.
+        self._collection: Collection | None = None
+        # Whether this member got all that stood when it came; and how many messages these were.
+        self.complete = True
+        self.messages = 0
+        # A snapshot that has come, for the application; and once there was one, what it had of each
+        # source.
+        self.snapshot: bytes | None = None
+        self._restored: dict[Source, int] | None = None
+        if joining and config.state != "none":
+            self._begin(True)
+
+    # -- what the world does -----------------------------------------------------------------------
+
+    @property
+    def pending(self) -> bool:
+        """Whether the state is still to come, or a snapshot waits for the application."""
+        return self._collection is not None or self.snapshot is not None
+
+    @property
+    def asks(self) -> int:
+        """Which member is asked for the state; -1 if none is."""
+        return -1 if self._collection is None else self._collection.provider
+
+    @property
+    def came(self) -> int:
+        """How many messages of the state have come, while not all have."""
+        return 0 if self._collection is None else self._collection.came
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether the application should save a snapshot now: call `provide`."""
+        return self._provider.shelf.wanted
+
+    def taken(self) -> dict[Source, int]:
+        """How far the application has got; to be asked at the moment at which it saves."""
+        return self._provider.shelf.taken()
+
+    def provide(self, snapshot: bytes, taken: dict[Source, int]) -> None:
+        """The application has saved this, when it had taken so much."""
+        self._provider.shelf.provide(snapshot, taken)
+
+    def take_snapshot(self) -> bytes | None:
+        """The application takes the snapshot that has come, if there is one, and must restore it
+        before it takes any message; until then it gets none.
+        """
+        snapshot, self.snapshot = self.snapshot, None
+        if snapshot is not None:
+            self._order.let_go([])
+        return snapshot
+
+    def resume(self, since: dict[Source, int]) -> None:
+        """The process was here before, and its application has everything up to these numbers: it
+        gets what changed since then. To be said before anything else.
+        """
+        self._since = since
+
+    def ask_only(self, patrons: list[int], now_ns: i64) -> None:
+        """Ask only these members: they serve a process that is in no view."""
+        self._patrons = patrons
+        if self._collection is not None:
+            self._collection.install(patrons, now_ns)
+
+    # -- a newcomer --------------------------------------------------------------------------------
+
+    def _begin(self, lists: bool) -> None:
+        self._order.hold()
+        # Of a stream that begins later only its own state is missing.
+        self._provider.late = lists
+        collection = self._collection = Collection(self._config, self._me, self._random, lists)
+        collection.install(self._others(), 0)
+        self._tell("state-begun", 0, False)
+
+    def _others(self) -> list[int]:
+        return self._view.others(self._me) if self._patrons is None else self._patrons
+
+    def agreed(self, agreed: Agreed) -> None:
+        """Detection has found out where streams begin, or that they have ended."""
+        if self._standing is not None:
+            for source in agreed.ended:
+                self._standing.end(source)
+        if self._config.state == "none":
+            return
+        for source in agreed.joined:
+            inbound = self._intake.inbounds.get(source)
+            if inbound is not None and inbound.had > self._since.get(source, 0):
+                # A stream that begins anew: the application has what came before.
+                self._since[source] = int(inbound.had)
+            self._want(source, ENDED if inbound is None else inbound.next - 1)
+        for source in agreed.missed:
+            self._want(source, ENDED)
+        self._look()
+
+    def _want(self, source: Source, cut: i64) -> None:
+        """A stream begins after the cut."""
+        # Messages of the state have the same source as those of the stream, which has a name.
+        source = self._sources.intern(source)
+        since = self._since.get(source, 0)
+        if since > cut:
+            # What comes of the stream up to there, the application has.
+            self._order.skip_to(source, since)
+        if source == self._me or (cut == 0 and self._collection is None):
+            return
+        if self._restored is not None:
+            # A second snapshot would undo what the application has done since the first.
+            if self._restored.get(source, 0) < cut:
+                self.complete = False
+            return
+        if self._collection is None:
+            self._begin(False)
+        elif cut > 0:
+            self._order.hold()
+        assert self._collection is not None
+        if self._standing is not None and self._config.group_reliable and cut > 0:
+            self._standing.expect(source, cut)
+            self._provider.lacks.add(source)
+            since = 0  # whoever provides for others must have all that stands
+        self._collection.want(source, since, cut)
+
+    def _look(self) -> None:
+        """If all of the state is there, let the application have it."""
+        collection = self._collection
+        if collection is None:
+            return
+        if not self._detection.joining():
+            collection.all_begun()
+        for source in list(collection.expected):
+            if self._detection.stable(source) >= ENDED:
+                self._want(source, ENDED)
+            elif not self._detection.joining() and self._view.holds(source):
+                # It came with this member or later, so that all of its stream is live.
+                collection.live(source)
+        if not collection.complete:
+            if self._order.held and self._is_full():
+                self._go_on_without(collection)
+            return
+        snapshot = None if collection.fetch is None else collection.fetch.result()
+        self._collection = None
+        self._provider.late = False
+        state = self._inherit(collection)
+        self._tell("state-done", self.messages, not self.complete)
+        if snapshot is None:
+            self._order.let_go(state)
+        else:
+            self._restore(snapshot[0], snapshot[1])
+
+    def _is_full(self) -> bool:
+        """Whether not every message can wait for the application any more."""
+        largest = self._config.limits.message_bytes_max + 255
+        return not self._order.waiting.room_for(self._me, largest)
+
+    def _go_on_without(self, collection: Collection) -> None:
+        """The queue is full, and it may be that where other streams begin cannot be known before
+        there is room again: a life waits until former ones have ended, and these for room. So let
+        the application have what there is; what else stands comes later, each source's before its
+        stream.
+        """
+        if collection.fetch is not None:
+            collection.all_begun()
+        elif collection.has_all:
+            state = self._inherit(collection)
+            collection.given()
+            self._order.let_go(state)
+
+    def _inherit(self, collection: Collection) -> list[Message]:
+        """What has come, in the order of sources and numbers; what of it the application has not
+        got yet.
+        """
+        if collection.incomplete:
+            self.complete = False
+        self._provider.lacks.clear()
+        state: list[Message] = []
+        for source in sorted(collection.wants):
+            want = collection.wants[source]
+            messages = want.messages()
+            if want.incomplete or not want.complete:
+                self.complete = False
+            if self._standing is not None and self._config.group_reliable:
+                if want.incomplete or not want.complete:
+                    self._standing.lost(source)
+                self._standing.fill(source, messages, want.cut == ENDED)
+            since = self._since.get(source, 0)
+            state += [one for one in messages if one.seq > since]
+        if self._standing is not None and not self.complete:
+            self._standing.lacks_ended = True
+        state = _unbeaten(state)
+        self.messages += len(state)
+        return state
+
+    def _restore(self, snapshot: bytes, taken: dict[Source, int]) -> None:
+        """A snapshot has come: streams begin after what it has, once the application has it."""
+        self.snapshot = snapshot
+        self._restored = taken
+        for source in list(self._intake.inbounds):
+            seq = taken.get(source, ENDED if self._view.is_over(source) else 0)
+            if source != self._me and seq > 0:
+                self._order.skip_to(source, seq)
+        for source, seq in taken.items():
+            if source not in self._intake.inbounds and seq > 0 and self._view.holds(source):
+                self._order.skip_to(source, seq)
+
+    def _tell(self, event: str, count: int, incomplete: bool) -> None:
+        if self._observer is not None:
+            self._observer.progress(event, self._me, count, self._me, int(incomplete))
+
+    # -- a part of the member ----------------------------------------------------------------------
+
+    def kinds(self) -> tuple[int, ...]:
+        return (NEED, CHUNK, TELL)
+
+    def strangers_kinds(self) -> tuple[int, ...]:
+        """Who asks may be in no view, or in one that is not known here yet."""
+        return (NEED,)
+
+    def install(self, view: View, now_ns: i64) -> None:
+        self._view = view
+        self._provider.shelf.forget(view.present)
+        collection = self._collection
+        if collection is not None:
+            collection.install(self._others(), now_ns)
+            if not self._config.group_reliable:
+                # Nobody else has what they sent.
+                for source in [one for one in collection.wants if view.is_over(one)]:
+                    collection.lose(source)
+            self._look()
+
+    def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
+        if isinstance(frame, Need):
+            self._provider.on_need(frame, source)
+        elif self._collection is not None:
+            if isinstance(frame, Chunk):
+                self._collection.on_chunk(frame, source, now_ns)
+            else:
+                assert isinstance(frame, Tell)
+                self._collection.on_tell(frame, source, now_ns)
+            self._look()
+
+    def on_timer(self, now_ns: i64) -> None:
+        if self._collection is not None:
+            self._collection.on_timer(now_ns)
+            self._look()
+
+    def next_deadline_ns(self) -> i64:
+        return NEVER if self._collection is None else self._collection.next_deadline_ns()
+
+    def pack(self, outbox: Outbox, now_ns: i64) -> None:
+        self._provider.pack(outbox)
+        if self._collection is not None:
+            self._collection.pack(outbox, now_ns)
+            self._look()
+
+    def figures(self) -> dict[str, int]:
+        """Gauges for people, by name."""
+        standing = self._standing
+        return {
+            "standing_keys": 0 if standing is None else len(standing),
+            "standing_bytes": 0 if standing is None else standing.held_bytes,
+            "standing_dropped": 0 if standing is None else int(standing.dropped),
+            "state_messages": self.messages,
+            "state_pending": int(self.pending),
+            "state_incomplete": int(not self.complete),
+        }
+
+
+def _unbeaten(state: list[Message]) -> list[Message]:
+    """Without bids that others beat: each source has its own best."""
+    best: dict[bytes, Message] = {}
+    for message in state:
+        if message.ranked:
+            rival = best.get(message.key)
+            if rival is None or outranks(message, rival):
+                best[message.key] = message
+    return [one for one in state if not one.ranked or best[one.key] is one]
+
+
+def make_standing(config: MemberConfig) -> Standing | None:
+    """The table of a member, if it keeps one."""
+    if config.state != "keys":
+        return None
+    return Standing(config.standing_keys_max, config.standing_bytes_max)
