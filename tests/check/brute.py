@@ -18,6 +18,11 @@ def is_by_key(event: Event) -> bool:
     return bool(event.key) and event.rank is None and (event.obsoletes or ())[:1] == (0,)
 
 
+def taken(event: Event) -> bool:
+    """Whether the application got a message."""
+    return event.event in ("deliver", "state")
+
+
 def name(event: Event) -> MessageId:
     assert event.sender is not None
     assert event.seq is not None
@@ -129,25 +134,51 @@ class Facts:
         return closure
 
     def delivered(self, node: str, about: MessageId) -> bool:
-        return self.happened(len(self.events), node, "deliver", about)
+        end = len(self.events)
+        return self.happened(end, node, "deliver", about) or self.happened(
+            end, node, "state", about
+        )
 
     def has(self, node: str, about: MessageId) -> bool:
         """Delivered, or excused."""
         if self.delivered(node, about) or about.seq < self.join_point(node, about.sender):
+            return True
+        if self.happened(len(self.events), node, "ignore", about):
             return True
         return not self.header.deliver_own and about.sender == node
 
     def join_point(self, node: str, sender: str) -> float:
         if node in self.header.members or node == sender:
             return 1
-        for _, event in self.before(len(self.events), node, "join"):
-            if event.sender == sender and event.seq is not None:
-                return event.seq
+        told = [
+            one.seq
+            for _, one in self.before(len(self.events), node, "join")
+            if one.sender == sender and one.seq is not None
+        ]
+        if told:
+            return told[-1 if self.header.open else 0]
+        if self.header.open:
+            return 1 if self.came_later(sender, node) else float("inf")
         came = min(at for at, event in enumerate(self.events) if event.node == node)
         for about, at in self.multicasts.items():
             if self.header.one_order and about.sender == sender and at > came:
                 return about.seq
         return float("inf")
+
+    def came_later(self, sender: str, node: str) -> bool:
+        """Whether a sender came into the same group with the same view as a node, or later."""
+        first = [
+            next(
+                (event for event in self.events if (event.node, event.event) == (one, "view")), None
+            )
+            for one in (sender, node)
+        ]
+        return (
+            first[0] is not None
+            and first[1] is not None
+            and first[0].sender == first[1].sender
+            and (first[0].seq or 0) >= (first[1].seq or 0)
+        )
 
     def satisfied(self, node: str, about: MessageId) -> bool:
         """The node delivers some m' with m ⊑ m'."""
@@ -164,10 +195,11 @@ def integrity(journal: Journal) -> Found:
         if event.event == "multicast":
             if facts.multicasts[name(event)] != at or event.node != event.sender:
                 found.add((event.time_ns, name(event)))
-        elif event.event == "deliver":
+        elif taken(event):
             sent = facts.multicasts.get(name(event), len(journal))
             known = sent < at if journal.header.one_order else sent < len(journal)
-            if not known or facts.happened(at, event.node, "deliver", name(event)):
+            before = [name(one) for _, one in facts.before(at, event.node, "deliver", "state")]
+            if not known or name(event) in before:
                 found.add((event.time_ns, name(event)))
     return found
 
@@ -177,8 +209,8 @@ def fifo_order(journal: Journal) -> Found:
     return {
         (event.time_ns, name(event))
         for at, event in enumerate(journal.events)
-        if event.event == "deliver" and name(event) in facts.multicasts
-        for _, earlier in facts.before(at, event.node, "deliver")
+        if taken(event) and name(event) in facts.multicasts
+        for _, earlier in facts.before(at, event.node, "deliver", "state")
         if earlier.sender == event.sender
         and name(earlier) in facts.multicasts
         and facts.multicasts[name(event)] < facts.multicasts[name(earlier)]
@@ -201,7 +233,7 @@ def same_stream(facts: Facts, one: MessageId, other: MessageId) -> bool:
 
 def _deliveries(facts: Facts, at: int, node: str) -> list[MessageId]:
     """What a node delivered before, as far as anybody multicast it."""
-    before = [name(event) for _, event in facts.before(at, node, "deliver")]
+    before = [name(event) for _, event in facts.before(at, node, "deliver", "state")]
     return [about for about in before if about in facts.multicasts]
 
 
@@ -210,7 +242,7 @@ def key_order(journal: Journal) -> Found:
     return {
         (event.time_ns, m)
         for at, event in enumerate(journal.events)
-        if event.event == "deliver" and (m := name(event)) in facts.multicasts
+        if taken(event) and (m := name(event)) in facts.multicasts
         for later in _deliveries(facts, at, event.node)
         if later.sender == m.sender
         and facts.multicasts[m] < facts.multicasts[later]
@@ -245,7 +277,7 @@ def key_completeness(journal: Journal) -> Found:
     return {
         (event.time_ns, m)
         for at, event in enumerate(journal.events)
-        if event.event == "deliver" and (later := name(event)) in facts.multicasts
+        if taken(event) and (later := name(event)) in facts.multicasts
         for m in facts.multicasts
         for shared in streams(facts, m) & streams(facts, later)
         if facts.multicasts[m] < facts.multicasts[later]
@@ -255,7 +287,8 @@ def key_completeness(journal: Journal) -> Found:
             for other in _deliveries(facts, at, event.node)
             if shared in streams(facts, other)
         )
-        and m.seq >= _owes_from(facts, at, event.node, m.sender)
+        and m.seq >= owes_from(facts, at, event.node, m.sender)
+        and not facts.happened(at, event.node, "ignore", m)
         and not any(
             facts.multicasts[other] < at or not facts.header.one_order
             for other in facts.multicasts
@@ -264,13 +297,16 @@ def key_completeness(journal: Journal) -> Found:
     }
 
 
-def _owes_from(facts: Facts, at: int, node: str, sender: str) -> float:
+def owes_from(facts: Facts, at: int, node: str, sender: str) -> float:
     if node == sender:
         return 1 if facts.header.deliver_own else float("inf")
     if node in facts.header.members:
         return 1
     told = [event.seq for _, event in facts.before(at, node, "join") if event.sender == sender]
-    return float("inf") if not told or told[0] is None else told[0]
+    known = [seq for seq in told if seq is not None]
+    if known:
+        return known[-1 if facts.header.open else 0]
+    return 1 if facts.came_later(sender, node) else float("inf")
 
 
 def fifo_completeness(journal: Journal) -> Found:
@@ -325,6 +361,8 @@ def accounting(journal: Journal) -> Found:
     facts = Facts(journal)
     found: Found = set()
     for at, event in enumerate(journal.events):
+        if event.event == "view":
+            continue  # View Sequence says what is wrong with it
         crashed = any(True for _ in facts.before(at, event.node, "crash"))
         if crashed or (event.event in _BOOKED and not _BOOKED[event.event](facts, at, event)):
             about = event.event in _BOOKED or event.event == "multicast"
@@ -335,7 +373,8 @@ def accounting(journal: Journal) -> Found:
 def _fate(facts: Facts, at: int, node: str, about: MessageId) -> str:
     """What happened last to a message at a node, as far as delivery goes."""
     last = ""
-    for _, event in facts.before(at, node, "receive", "deliver", "purge", "skip"):
+    kinds = ("receive", "ignore", "deliver", "state", "purge", "skip")
+    for _, event in facts.before(at, node, *kinds):
         if name(event) == about and (event.event != "purge" or event.where == "delivery"):
             last = event.event
     return last
@@ -367,7 +406,9 @@ def _good_purge(facts: Facts, at: int, event: Event) -> bool:
         return False
     by = cover(event)
     assert by is not None
-    entered = [name(one) for _, one in facts.before(at, event.node, "receive", "multicast")]
+    entered = [
+        name(one) for _, one in facts.before(at, event.node, "receive", "ignore", "multicast")
+    ]
     if event.where == "delivery":
         return _fate(facts, at, event.node, name(event)) == "receive" and by in entered
     if event.where == "retransmit":
@@ -382,8 +423,12 @@ def _good_purge(facts: Facts, at: int, event: Event) -> bool:
 
 _BOOKED: dict[str, Callable[[Facts, int, Event], bool]] = {
     "receive": lambda facts, at, event: not _fate(facts, at, event.node, name(event)),
+    "ignore": lambda facts, at, event: not _fate(facts, at, event.node, name(event)),
     "deliver": lambda facts, at, event: (
-        _fate(facts, at, event.node, name(event)) in ("receive", "deliver")
+        _fate(facts, at, event.node, name(event)) in ("receive", "deliver", "state")
+    ),
+    "state": lambda facts, at, event: (
+        _fate(facts, at, event.node, name(event)) in ("", "deliver", "state")
     ),
     "skip": _good_skip,
     "purge": _good_purge,

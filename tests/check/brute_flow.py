@@ -3,14 +3,14 @@
 from tests.check.brute import Facts, Found, cover, name
 
 from semcast.check import MessageId
-from semcast.journal import Event, Journal, parse_node
+from semcast.journal import Event, Journal, keys_in, parse_node
 
 
 def flow_bounds(journal: Journal) -> Found:
     facts = Facts(journal)
     found: Found = set()
     for at, event in enumerate(journal.events):
-        if event.event in ("multicast", "receive"):
+        if event.event in ("multicast", "receive", "ignore"):
             through = _when_through(journal, at, event)
             if _beyond(facts, through, event):
                 found.add((event.time_ns, name(event)))
@@ -41,7 +41,9 @@ def _beyond(facts: Facts, at: int, event: Event) -> bool:
         if past.event == "receive":
             delivery.setdefault(about, size)
         if past.event == "multicast" or (
-            past.event == "receive" and header.reliability == "group" and past.sender != past.node
+            past.event in ("receive", "ignore")
+            and header.reliability == "group"
+            and past.sender != past.node
         ):
             retained.setdefault(about, size)
         if past.event == "deliver" or (past.event == "purge" and past.where == "delivery"):
@@ -75,29 +77,50 @@ def safe_purging(journal: Journal) -> Found:
         for at, event in enumerate(journal.events)
         if event.event == "purge" and event.where == "retransmit"
         for by in [cover(event)]
-        if by is not None and not _is_safe(facts, at, by)
+        if by is not None and not _is_safe(facts, at, by, event.node)
     }
 
 
-def _is_safe(facts: Facts, at: int, by: MessageId) -> bool:
-    """Whether more than f members have it, or all that are left of those at the start."""
+def _is_safe(facts: Facts, at: int, by: MessageId, node: str) -> bool:
+    """Whether more than f members have it, or all that are left of those at the start; in an open
+    group, or all but one in the view of the node that purges.
+    """
     having: set[tuple[str, MessageId]] = set()
     while True:
         more = {
             (event.node, name(event))
             for event in facts.events[:at]
-            if event.event in ("multicast", "receive")
+            if event.event in ("multicast", "receive", "ignore")
             or (event.event == "skip" and _has_instead(facts, event, having))
         }
         if more <= having:
             break
         having |= more
+    if facts.header.open:
+        members = view_of(facts, at, node)
+        f = facts.header.f if members is None else min(facts.header.f, len(members) - 1)
+        return _voted(facts, having, by, f) or not any(
+            (one, by) not in having and _needs(facts, at, one, by)
+            for one in (facts.nodes if members is None else members)
+            if one in facts.nodes
+        )
     left = [
         node
         for node in facts.header.members
         if not any(True for _ in facts.before(at, node, "crash", "leave"))
     ]
     return _voted(facts, having, by) or all((node, by) in having for node in left)
+
+
+def _needs(facts: Facts, at: int, node: str, by: MessageId) -> bool:
+    """Whether a node that lacks a cover would have to get it."""
+    if any(True for _ in facts.before(at, node, "crash", "leave")):
+        return False
+    joins = [one for _, one in facts.before(len(facts.events), node, "join")]
+    told = [one.seq or 0 for one in joins if one.sender == by.sender]
+    if told:
+        return told[0] <= by.seq
+    return node == by.sender or facts.came_later(by.sender, node)
 
 
 def _has_instead(facts: Facts, skip: Event, having: set[tuple[str, MessageId]]) -> bool:
@@ -107,13 +130,23 @@ def _has_instead(facts: Facts, skip: Event, having: set[tuple[str, MessageId]]) 
     )
 
 
-def _voted(facts: Facts, having: set[tuple[str, MessageId]], about: MessageId) -> bool:
-    return len({parse_node(node)[0] for node, m in having if m == about}) > facts.header.f
+def _voted(
+    facts: Facts, having: set[tuple[str, MessageId]], about: MessageId, f: int | None = None
+) -> bool:
+    members = {parse_node(node)[0] for node, m in having if m == about}
+    return len(members) > (facts.header.f if f is None else f)
+
+
+def view_of(facts: Facts, at: int, node: str) -> list[str] | None:
+    """The members in the view by which a node goes."""
+    views = [event for _, event in facts.before(at, node, "view")]
+    return keys_in(views[-1].key or "") if views else None
 
 
 def stability(journal: Journal) -> Found:
     facts = Facts(journal)
-    if not journal.header.one_order:
+    header = journal.header
+    if not header.one_order or (header.open and header.reliability == "sender"):
         return set()
     return {
         (event.time_ns, name(event))
@@ -122,13 +155,18 @@ def stability(journal: Journal) -> Found:
         for node in facts.nodes
         if not any(True for _ in facts.before(at, node, "crash", "leave"))
         and not _has_all(facts, at, node, name(event))
+        and (
+            not journal.header.open
+            or (members := view_of(facts, at, event.node)) is None
+            or node in members
+        )
     }
 
 
 def _has_all(facts: Facts, at: int, node: str, up_to: MessageId) -> bool:
     mine = [
         event
-        for _, event in facts.before(at, node, "multicast", "receive", "skip", "join")
+        for _, event in facts.before(at, node, "multicast", "receive", "ignore", "skip", "join")
         if event.sender == up_to.sender
     ]
     first = 1

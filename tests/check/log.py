@@ -7,7 +7,7 @@ event happens a nanosecond after the one before.
 from dataclasses import replace
 
 from semcast.check import MessageId, Property, Violation, judge
-from semcast.journal import Header, Journal
+from semcast.journal import Header, Journal, keys_text, parse_node
 
 
 def node(name: str) -> str:
@@ -17,6 +17,12 @@ def node(name: str) -> str:
 def message(name: str) -> MessageId:
     sender, seq = name.split("#")
     return MessageId(node(sender), int(seq))
+
+
+def hash_of(name: str) -> int:
+    """A number that two names do not have in common."""
+    sender, life = parse_node(name)
+    return 1 << (8 * sender + life)
 
 
 # Every promise of S-RM, no bounds.
@@ -97,6 +103,32 @@ class Log:
         else:
             self.event(at, "join", about)
 
+    def state(self, at: str, *about: str) -> None:
+        """Get messages as part of what stands."""
+        for one in about:
+            self.event(at, "state", one)
+
+    def ignore(self, at: str, *about: str) -> None:
+        """Messages come that are not wanted."""
+        for one in about:
+            self.event(at, "ignore", one)
+
+    def view(self, at: str, number: int, *members: str, digest: int = 0, origin: int = 9) -> None:
+        """Go by a view from now on; its digest is of the members, if none is given."""
+        names = [node(one) for one in members]
+        known = digest or sum(hash_of(one) for one in names)
+        self.journal.record(
+            len(self.journal) + 1,
+            node(at),
+            "view",
+            f"p{origin}.0",
+            number,
+            key=keys_text([one.encode() for one in names]),
+            by_sender=f"p{origin}.0",
+            by_seq=known,
+            view=number,
+        )
+
     def world(self, at: str, event: str) -> None:
         """Something that happens to a node."""
         self.journal.record(len(self.journal) + 1, node(at), event)
@@ -114,14 +146,18 @@ def only(found: list[Violation], at: str, *about: str) -> str:
 
 
 def broken(one: Property, journal: Journal) -> list[Violation]:
-    """The violations of one property, also where the header does not promise its order, or what it
-    says of the end.
+    """The violations of one property, also where the header does not promise its order, its kind of
+    membership, state, or what it says of the end.
     """
     header = journal.header
     if header.order not in one.order:
         header = replace(header, order=one.order[0])
     if not one.safety and header.reliability not in one.reliability:
         header = replace(header, reliability=one.reliability[0])
+    if header.membership not in one.membership:
+        header = replace(header, membership=one.membership[0])
+    if one.state:
+        header = replace(header, state="keys")
     other = Journal(header)
     other.events.extend(journal.events)
     return judge(other, [one]).violations

@@ -29,8 +29,12 @@ class Run:
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
+        # In an open group nobody is there from the start, and views say who is there.
+        self.open = not choose(3)
         self.log = Log(
-            members=NODES,
+            members=() if self.open else NODES,
+            membership="open" if self.open else "closed",
+            state=("none", "keys")[choose(2)],
             reliability="group" if choose(4) else "sender",
             deliver_own=bool(choose(6)),
             f=1 + choose(5) // 4,
@@ -46,12 +50,17 @@ class Run:
         self.nodes = [*NODES]
         self.next: dict[tuple[str, str], int] = {}
         self.held: dict[str, list[MessageId]] = {node: [] for node in NODES}
+        self.view = 0
+        self.change_view()
 
     def run(self, steps: int) -> Journal:
         actions = [self.multicast] * 4 + [self.receive] * 8 + [self.deliver] * 5
-        actions += [self.stable] * 2 + [self.mischief, self.end]
-        for _ in range(steps):
+        actions += [self.stable] * 2 + [self.mischief, self.end, self.ignore]
+        come = steps * 3 // 4 if self.choose(4) else steps
+        for step in range(steps):
             actions[self.choose(len(actions))]()
+            if step == come:
+                self.begin("p4.1")
         if self.choose(4):
             self.come_to_rest()
         if not self.choose(3):
@@ -69,7 +78,7 @@ class Run:
             return
         self.sent[sender] += 1
         about = f"{sender}#{self.sent[sender]}"
-        kind = self.choose(14)
+        kind = self.choose(16)
         if kind < 3:
             self.log.multicast(about)
         elif kind == 3:
@@ -87,7 +96,7 @@ class Run:
         """It replaces by key; or the one before, whatever that is about; or nothing, as with a
         bitmap when the last of the key was too long ago.
         """
-        return ((0,), (1,), (), ())[self.choose(4)]
+        return ((0,), (0,), (0,), (1,), (), ())[self.choose(6)]
 
     def receive(self, node: str = "", sender: str = "") -> None:
         node = node or self.nodes[self.choose(len(self.nodes))]
@@ -109,9 +118,26 @@ class Run:
         for victim in [one for one in self.held[node] if facts.replaced(one, about)]:
             self.held[node].remove(victim)
             self.log.purge(node, text(victim), text(about))
-            if self.choose(2):
+            if self.choose(3):
                 self.log.purge(node, text(victim), text(about), "retransmit")
         self.held[node].append(about)
+
+    def change_view(self) -> None:
+        """Everybody who is there goes by the next view, if the group is open."""
+        self.view += 1
+        for node in self.nodes if self.open else []:
+            if self.choose(3):
+                self.log.view(node, self.view, *self.nodes)
+            else:
+                self.wrong_view(node)
+
+    def ignore(self) -> None:
+        """A message comes that is not wanted."""
+        node, sender = self.nodes[self.choose(len(self.nodes))], self.sender()
+        seq = self.next.get((node, sender), 1)
+        if seq <= self.sent[sender] and node != sender:
+            self.next[node, sender] = seq + 1
+            self.log.ignore(node, f"{sender}#{seq}")
 
     def deliver(self, node: str = "") -> None:
         node = node or self.nodes[self.choose(len(self.nodes))]
@@ -138,14 +164,38 @@ class Run:
             self.log.world(node, "settled")
         self.log.world(node, how)
         back = {"p3.1": "p3.2", "p1.1": "p1.2"}.get(node)
-        if back is not None and self.choose(3):
-            self.nodes.append(back)
-            self.held[back] = []
-            for sender in SENDERS:
-                point = 1 + self.choose(self.sent[sender] + 1)
-                if self.choose(3):
-                    self.log.join(back, f"{sender}#{point}")
-                    self.next[back, sender] = point
+        if back is None or not self.choose(3):
+            self.change_view()
+            return
+        self.begin(back)
+
+    def begin(self, node: str) -> None:
+        """A node begins somewhere in each stream."""
+        self.nodes.append(node)
+        self.held[node] = []
+        self.change_view()
+        for sender in SENDERS:
+            point = self.sent[sender] + 1 - self.choose(2) * self.choose(self.sent[sender] + 1)
+            if self.choose(5):
+                self.log.join(node, f"{sender}#{point}")
+                self.next[node, sender] = point
+                self.give_state(node, sender, point)
+
+    def give_state(self, node: str, sender: str, point: int) -> None:
+        """Somebody who comes back gets what stands before the point where it begins."""
+        facts = Facts(self.log.journal)
+        stands = [
+            one
+            for one in facts.multicasts
+            if one.sender == sender
+            and one.seq < point
+            and not any(
+                other.seq < point and facts.replaced(one, other) for other in facts.multicasts
+            )
+        ]
+        for one in stands:
+            if not self.choose(3):
+                self.log.state(node, text(one))
 
     def end_by_themselves(self) -> None:
         """Some end, perhaps with messages waiting; and perhaps somebody goes on after it."""
@@ -159,8 +209,14 @@ class Run:
     def mischief(self) -> None:
         node = [*NODES, "p3.2"][self.choose(4)]
         about, other = (f"{self.sender()}#{1 + self.choose(6)}" for _ in range(2))
-        kind = self.choose(8)
-        if kind == 0:
+        kind = self.choose(14 if self.open else 10)
+        if kind == 8:
+            self.log.state(node, about)
+        elif kind == 9:
+            self.log.ignore(node, about)
+        elif kind > 9:
+            self.wrong_view(node)
+        elif kind == 0:
             self.log.deliver(node, about)
         elif kind == 1:
             self.log.receive(node, about)
@@ -176,6 +232,13 @@ class Run:
             self.log.event(node, "multicast", about, obsoletes=(1,))
         else:
             self.log.purge(node, about, other, "network")
+
+    def wrong_view(self, node: str) -> None:
+        """A view that is an old one, of another group, of others, or with another content."""
+        number = self.view + self.choose(3) - 1
+        digest = self.choose(2) * 77
+        members = [*self.nodes, node] if self.choose(2) else self.nodes
+        self.log.view(node, number, *members, digest=digest, origin=9 - self.choose(3) // 2)
 
     def come_to_rest(self) -> None:
         """Everybody who is left gets everything, as far as mischief allows."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.check import brute, brute_flow
+from tests.check import brute, brute_flow, brute_open
 from tests.check.log import broken
 from tests.check.runs import journals
 
@@ -39,12 +39,15 @@ BruteForce = Callable[[Journal], brute.Found]
 DEFINITIONS: dict[str, BruteForce] = {
     "Integrity": brute.integrity,
     "FIFO Order": brute.fifo_order,
+    "Stream Completeness": brute_open.stream_completeness,
     "Key Order": brute.key_order,
     "Key Completeness": brute.key_completeness,
     "Accounting": brute.accounting,
     "Flow Bounds": brute_flow.flow_bounds,
     "Safe Purging": brute_flow.safe_purging,
     "Stability": brute_flow.stability,
+    "View Sequence": brute_open.view_sequence,
+    "State": brute_open.state,
     "FIFO Completeness": brute.fifo_completeness,
     "Validity": brute.validity,
     "Agreement": brute.agreement,

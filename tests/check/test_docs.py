@@ -33,7 +33,11 @@ def test_the_page_on_verify_lists_what_is_judged_of_which_journals() -> None:
     rows = rows_of("pipeline/verify.md")
     assert list(rows) == [one.name for one in PROPERTIES]
     for one in PROPERTIES:
-        reliability, order, judged, live = rows[one.name]
+        reliability, order, membership, judged, live = rows[one.name]
+        which = (
+            "open" if one.membership == ("open",) else "both, with state" if one.state else "both"
+        )
+        assert membership == which, one.name
         assert (judged, live, reliability) == said(one), one.name
         assert order == ("both" if len(one.order) == 2 else one.order[0]), one.name
 
@@ -52,16 +56,26 @@ def test_the_page_on_checkers_lists_the_same() -> None:
 @pytest.mark.parametrize("reliability", ["sender", "group"])
 @pytest.mark.parametrize("order", ["fifo", "key"])
 @pytest.mark.parametrize("one_order", [False, True])
+@pytest.mark.parametrize("membership", ["closed", "open"])
+@pytest.mark.parametrize("state", ["none", "keys"])
 def test_a_report_lists_what_the_page_on_verify_says(
-    reliability: str, order: str, one_order: bool
+    reliability: str, order: str, one_order: bool, membership: str, state: str
 ) -> None:
     """Journals of live members are those without one order."""
-    journal = Log(HEADER, reliability=reliability, order=order, one_order=one_order).journal
+    journal = Log(
+        HEADER,
+        reliability=reliability,
+        order=order,
+        one_order=one_order,
+        membership=membership,
+        state=state,
+    ).journal
     expected = [
         name
-        for name, (who, which, _, live) in rows_of("pipeline/verify.md").items()
+        for name, (who, which, groups, _, live) in rows_of("pipeline/verify.md").items()
         if who in ("both", reliability)
         and which in ("both", order)
+        and (groups in ("both", membership) or (groups == "both, with state" and state == "keys"))
         and (one_order or live == "yes")
     ]
     assert list(check_all(journal).judged) == expected

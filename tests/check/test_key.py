@@ -139,7 +139,8 @@ def test_the_header_says_which_order_is_judged() -> None:
     fifo = list(check_all(Log().journal).judged)
     assert by_key[:3] == ["Integrity", "Key Order", "Key Completeness"]
     at = fifo.index("FIFO Order")
-    assert [*fifo[:at], "Key Order", "Key Completeness", *fifo[at + 1 :]] == by_key
+    assert fifo[at + 1] == "Stream Completeness"
+    assert [*fifo[:at], "Key Order", "Key Completeness", *fifo[at + 2 :]] == by_key
 
 
 def test_a_header_without_an_order_is_of_the_time_of_fifo() -> None:

@@ -6,7 +6,7 @@ from tests.check.log import Log
 from semcast.check import PROPERTIES, check_all, check_safety, judge
 from semcast.errors import InputError
 
-SAFETY = ["Integrity", "FIFO Order", "Accounting", "Flow Bounds"]
+SAFETY = ["Integrity", "FIFO Order", "Stream Completeness", "Accounting", "Flow Bounds"]
 
 
 def test_what_is_promised_depends_on_the_reliability() -> None:
@@ -24,6 +24,16 @@ def test_what_is_promised_depends_on_the_reliability() -> None:
         "Stability",
         "Sender Reliability",
     ]
+
+
+def test_what_is_promised_depends_on_who_comes_and_goes() -> None:
+    """Views are of open groups, and state of groups in which newcomers get it."""
+    closed = set(check_all(Log().journal).judged)
+    assert closed.isdisjoint({"View Sequence", "State"})
+    assert set(check_all(Log(membership="open").journal).judged) == closed | {"View Sequence"}
+    assert set(check_all(Log(state="keys").journal).judged) == closed | {"State"}
+    feed = Log(membership="open", reliability="sender")
+    assert "View Sequence" not in check_all(feed.journal).judged
 
 
 def test_safety_and_liveness_together_are_everything() -> None:

@@ -136,5 +136,5 @@ def test_the_synthetic_journal_of_the_benchmarks_keeps_every_promise(
     written = write_synthetic(tmp_path, 20_000)
     code, found = verified(capsys, str(tmp_path))
     assert (code, found["events"], found["not_at_rest"]) == (0, written, {})
-    assert len(found["properties"]) == 9
+    assert len(found["properties"]) == 10
     assert all(one["judged"] for one in found["properties"].values())

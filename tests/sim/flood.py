@@ -43,7 +43,7 @@ class Flood(Machine):
         self._seen: Final[set[tuple[Source, int]]] = set()
         self._leaving = False
         if observer is not None:
-            observer.view(view.number)
+            observer.view(view)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Flood(Machine):
     def remove(self, sender: int, now_ns: int) -> None:  # noqa: ARG002
         self._view = self._view.without(sender)
         if self._observer is not None:
-            self._observer.view(self._view.number)
+            self._observer.view(self._view)
 
     def begin_leaving(self, now_ns: int) -> None:  # noqa: ARG002
         self._leaving = True

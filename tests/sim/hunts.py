@@ -35,12 +35,33 @@ def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
         yield f"{where}: {outcome.violations[0]}" if outcome.violations else ""
 
 
+def exhaust_agreements(first: int, states_max: int) -> Iterator[str]:
+    """What breaks in small scopes of the agreement on views."""
+    from semcast.sim.exhausting.agreement import exhaust_agreement
+    from semcast.sim.exhausting.party import AgreementScope
+
+    scopes = [
+        AgreementScope(prepares=1, closing=False),
+        AgreementScope(prepares=0, number_max=3, closing=False),
+        AgreementScope(members=2, prepares=1, closing=False),
+        AgreementScope(prepares=2, telling=False, closing=False),
+    ]
+    for scope in scopes[first - 1 :] + scopes[: first - 1]:
+        outcome = exhaust_agreement(scope, states_max)
+        yield f"{scope}: {outcome.violations[0]}" if outcome.violations else ""
+
+
 def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     """The cases of the explorer, from a seed on, that a hunt is after."""
     from semcast.settings.table import STABILITY_PROTOCOLS
-    from semcast.sim.exploring.cases import case
+    from semcast.sim.exploring.cases import case, open_case
     from semcast.sim.surroundings import Leave, Restart, Restarts
 
+    if hunt in ("open", "feeds"):
+        wanted = "sender" if hunt == "feeds" else "group"
+        drawn = map(open_case, count(first))
+        yield from (one for one in drawn if one.protocol.reliability == wanted)
+        return
     rounds = [name for name in STABILITY_PROTOCOLS if name != "gossip"]
     for seed in count(first):
         scenario = case(seed, rounds[seed % len(rounds)] if hunt == "rounds" else None)
@@ -113,6 +134,8 @@ def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
     """What each run of a hunt caught; an empty word for one that broke nothing."""
     if hunt == "exhaust":
         return exhaust_scopes(first, hunt_max)
+    if hunt == "agreement":
+        return exhaust_agreements(first, hunt_max)
     if hunt == "trackers":
         return run_trackers(first, hunt_max)
     if hunt in ("members", "crowds"):

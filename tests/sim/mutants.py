@@ -11,7 +11,13 @@ from typing import Final
 
 # How far a hunt goes: cases, runs of trackers, and states of each scope, nearly all of which have
 # fewer. Every variant is caught long before.
-BOUNDS: Final = {"trackers": 3_000, "exhaust": 3_000, "members": 200, "crowds": 200}
+BOUNDS: Final = {
+    "trackers": 3_000,
+    "exhaust": 3_000,
+    "members": 200,
+    "crowds": 200,
+    "agreement": 100_000,
+}
 CASES: Final = 500
 
 
@@ -37,13 +43,13 @@ class Patch:
 class Mutant:
     """A broken variant, and how it is hunted.
 
-    `hunt`: "exhaust" small scopes, "explore" cases, or only those by "key", or of them those with a
-    sender that is "reborn"; cases by "rounds", with each protocol of STAB in turn; cases in which
-    members "leave"; "members" on a small lossy network, of whom two come back again and again, or
-    "crowds" of them; or "trackers" alone, of which many more runs fit into the time. `first`: the
-    seed (or the number of the scope) to begin with: one that was seen to break in a fraction of a
-    second. `bound`: how many to hunt through. `breaks`: the property that is to break, if it
-    matters which.
+    `hunt`: "exhaust" small scopes, or those of the "agreement" on views; "explore" cases, or only
+    those by "key", or of them those with a sender that is "reborn"; cases by "rounds", with each
+    protocol of STAB in turn; cases in which members "leave"; "open" groups, or "feeds"; "members"
+    on a small lossy network, of whom two come back again and again, or "crowds" of them; or
+    "trackers" alone, of which many more runs fit into the time. `first`: the seed (or the number of
+    the scope) to begin with: one that was seen to break in a fraction of a second. `bound`: how
+    many to hunt through. `breaks`: the property that is to break, if it matters which.
     """
 
     name: str
@@ -87,8 +93,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "Inbound(source, self._config, members, self._guard, keep)",
-                "Inbound(source, self._config, members, None, keep)",
+                "Inbound(source, config, members, self._guard, config.keeps)",
+                "Inbound(source, config, members, None, config.keeps)",
             ),
         ),
         first=70,
@@ -470,7 +476,7 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/gossip/tracker.py",
-                "Row(not self._joining or source == self._me)",
+                "Row(joined or self._followed.is_young(source))",
                 "Row(True)",
             ),
         ),
@@ -480,7 +486,7 @@ MUTANTS: Final = (
         "members",
         (
             Patch(
-                "protocol/stability/rounds/page.py",
+                "protocol/stability/rounds/page_rows.py",
                 "            joined = self._joining is None or source == self._joining\n",
                 "            joined = True\n",
             ),
@@ -503,8 +509,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/member.py",
-                "        if source.sender == self.me.sender or not self._view.holds(source):\n",
-                "        if source.sender == self.me.sender:\n",
+                "            self._receive_stranger(frames, source, now_ns)\n            return\n",
+                "            self._receive_stranger(frames, source, now_ns)\n",
             ),
         ),
         first=80,
@@ -526,7 +532,7 @@ MUTANTS: Final = (
         "members",
         (
             Patch(
-                "protocol/stability/rounds/page.py",
+                "protocol/stability/rounds/page_rows.py",
                 "self.tracker.begin_at(row.column, row.own)",
                 "self.tracker.put(row.column, row.own, row.agreed, row.newest)",
             ),
@@ -543,5 +549,181 @@ MUTANTS: Final = (
                 "            if inbound is not None or ",
             ),
         ),
+    ),
+    Mutant(
+        "views: a minority installs a view",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "        return 2 * there > many\n",
+                "        return there > 0\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "views: in an even split either half decides",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "            return bool(bits >> self.first & 1)\n",
+                "            return True\n",
+            ),
+        ),
+        first=3,
+    ),
+    Mutant(
+        "views: a vote of the last view counts",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "        if view != self.view.digest or number != self.view.number:\n",
+                "        if view < 0 or number < 0:\n",
+            ),
+        ),
+        first=2,
+    ),
+    Mutant(
+        "views: an acceptor forgets its promise",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "    def _on_accept(self, said: Said) -> Said | None:\n"
+                "        if said.ballot < self.promised:\n",
+                "    def _on_accept(self, said: Said) -> Said | None:\n"
+                "        if said.ballot < 0:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "views: a proposer ignores the value that a promise carries",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "        value = change if self._bound is None else self._bound\n",
+                "        value = change\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "views: a proposer takes up the oldest value that a promise carries",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "        if said.voted > self._bound_by and said.change is not None:\n",
+                "        if self._bound is None and said.change is not None:\n",
+            ),
+        ),
+        first=4,
+    ),
+    Mutant(
+        "views: a decision is learned from one vote",
+        "agreement",
+        (
+            Patch(
+                "protocol/membership/agreement.py",
+                "        if self.electorate.is_quorum(self.votes):\n",
+                "        if self.votes:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "open: a newcomer begins a stream one message late",
+        "open",
+        (
+            Patch(
+                "protocol/streams/intake.py",
+                "            inbound.jump(stable + 1)\n",
+                "            inbound.jump(stable + 2)\n",
+            ),
+            Patch(
+                "protocol/streams/intake.py",
+                'self._tell_progress("join", source, inbound.next)',
+                'self._tell_progress("join", source, min(inbound.next, stable + 1))',
+            ),
+        ),
+    ),
+    Mutant(
+        "open: a member that was put out goes on as if nothing had happened",
+        "open",
+        (
+            Patch(
+                "protocol/membership/agreed.py",
+                "        if not view.holds(self._me):\n            self.out = True\n",
+                "        if view.number < 0:\n            self.out = True\n",
+            ),
+        ),
+        first=29,
+    ),
+    Mutant(
+        "open: a patron does not wait for its readers",
+        "open",
+        (
+            Patch(
+                "protocol/membership/readers.py",
+                "            self._detection.hold_back(of, lowest, now_ns)\n",
+                "            self._detection.hold_back(of, SEQ_MAX, now_ns)\n",
+            ),
+        ),
+        first=68,
+    ),
+    Mutant(
+        "open: the state ends one message before the stream begins",
+        "open",
+        (
+            Patch(
+                "protocol/membership/transfer.py",
+                "ENDED if inbound is None else inbound.next - 1)",
+                "ENDED if inbound is None else max(0, inbound.next - 2))",
+            ),
+        ),
+        breaks="State",
+        first=5,
+    ),
+    Mutant(
+        "open: what is live does not wait for the state",
+        "open",
+        (
+            Patch(
+                "protocol/membership/transfer.py",
+                "    def _begin(self, lists: bool) -> None:\n        self._order.hold()\n",
+                "    def _begin(self, lists: bool) -> None:\n",
+            ),
+        ),
+        first=9,
+    ),
+    Mutant(
+        "feeds: a dead reader is never forgotten",
+        "feeds",
+        (
+            Patch(
+                "protocol/membership/feed.py",
+                "min(unheard_ns, behind_ns) > FORGET_NS",
+                "min(unheard_ns, behind_ns) > 1_000 * FORGET_NS",
+            ),
+        ),
+        first=22,
+    ),
+    Mutant(
+        "feeds: a stream begins one message late",
+        "feeds",
+        (
+            Patch(
+                "protocol/streams/intake.py",
+                "            inbound.jump(stable + 1)\n",
+                "            inbound.jump(stable + 2)\n",
+            ),
+            Patch(
+                "protocol/streams/intake.py",
+                'self._tell_progress("join", source, inbound.next)',
+                'self._tell_progress("join", source, min(inbound.next, stable + 1))',
+            ),
+        ),
+        first=2,
     ),
 )

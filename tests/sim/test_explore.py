@@ -283,6 +283,7 @@ def test_a_failure_is_written_with_the_command_that_replays_it(
     assert path.exists()
     assert main(["sim", "replay", str(path)]) == 1
     assert "Rest:" in capsys.readouterr().out
+    monkeypatch.undo()
     assert main(["sim", "replay", "5"]) == 0
 
 
@@ -298,6 +299,7 @@ def test_the_command_that_replays_a_case_keeps_the_protocol_that_was_asked_for(
     said = " ".join(capsys.readouterr().out.split())
     assert "semcast sim replay 5 --stability train" in said
     assert 'stability = "train"' in (tmp_path / "failure-5.toml").read_text()
+    monkeypatch.undo()
     assert main(["sim", "replay", "5", *asked]) == 0
 
 

@@ -51,8 +51,8 @@ def restarted(scenario: sc.ProtocolScenario) -> World:
 
 def sources_held(world: World) -> list[int]:
     """Of how many streams each member keeps anything, once all is at rest."""
-    members = [process.life.member for process in world._processes if process.life is not None]
-    return [member.stats()["sources_held"] for member in members]
+    lives = [process.life for process in world._processes if process.life is not None]
+    return [life.member.stats()["sources_held"] for life in lives if life.member is not None]
 
 
 @pytest.mark.parametrize("stability", STABILITY_PROTOCOLS)

@@ -174,6 +174,33 @@ def test_every_part_of_a_group_can_be_set() -> None:
             "processes[1]: restart of member 1 at 9 s, when it is leaving, or has left for good",
         ),
         (
+            PROTOCOL + "processes = [{kind = 'join', member = 1, at_s = 3}]",
+            "a process that joins, but the group is closed",
+        ),
+        (PROTOCOL + "readers = [2]", "readers, but the group is closed"),
+        (
+            PROTOCOL + "readers = [0]\nprotocol.membership = 'open'",
+            "member 0 is in senders and in readers",
+        ),
+        (
+            PROTOCOL + "protocol.membership = 'open'\n"
+            "processes = [{kind = 'join', member = 1, at_s = 3, count = 3}]",
+            "processes[0].member names member 3",
+        ),
+        (
+            PROTOCOL + "protocol.membership = 'open'\n"
+            "processes = [{kind = 'crash', member = 1, at_s = 1}, "
+            "{kind = 'join', member = 1, at_s = 3}]",
+            "processes[0]: crash of member 1 at 1 s, when it is gone",
+        ),
+        (
+            PROTOCOL + "protocol.membership = 'open'\n"
+            "processes = [{kind = 'join', member = 1, at_s = 1}, "
+            "{kind = 'join', member = 1, at_s = 3}]",
+            "processes[1]: join of member 1 at 3 s, when it is alive",
+        ),
+        (PROTOCOL + "protocol.membership = 'ajar'", "protocol: membership"),
+        (
             PROTOCOL + "network = {kind = 'tree', branching = 3, height = 1, leaf_degree = 3}",
             "members is 3, but the tree has 4 nodes",
         ),

@@ -2,8 +2,9 @@
 
 A cover must really replace what is purged, by the whole relation, must have been multicast, and
 must be here (SRM §4.3: purge m while m, m' are in the queue and m ⊏ m'). A message that is skipped,
-never having been here, needs such a cover too, wherever that is. A crashed node does nothing any
-more. Holds on every prefix.
+never having been here, needs such a cover too, wherever that is. A message that came and is not
+wanted (`ignore`) is never delivered; one that a newcomer gets as part of what stands (`state`)
+never comes a second time. A crashed node does nothing any more. Holds on every prefix.
 
 Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
 did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
@@ -22,6 +23,7 @@ from semcast.check.property import Property
 from semcast.check.rows import (
     ABOUT_MESSAGES,
     DELIVER,
+    IGNORE,
     MULTICAST,
     OTHER,
     PURGE_DELIVERY,
@@ -30,6 +32,7 @@ from semcast.check.rows import (
     RECEIVE,
     SKIP,
     STABLE,
+    STATE,
     Longs,
     Row,
     Rows,
@@ -42,13 +45,14 @@ from semcast.check.tables import SeqTable
 # Faults, in the order in which they are reported.
 _CRASHED, _STATE, _NO_COVER, _BAD_COVER, _NOT_HERE = range(5)
 # What became of a message at a node, in the low bits of its byte; the text ends a sentence.
-_UNKNOWN, _HELD, _DELIVERED, _PURGED, _SKIPPED = range(5)
+_UNKNOWN, _HELD, _DELIVERED, _PURGED, _SKIPPED, _IGNORED = range(6)
 _TEXTS: Final = (
     "it was never received there",
     "is held there",
     "was delivered there",
     "was purged there",
     "was skipped there",
+    "was ignored there",
 )
 _STATES: Final = 7
 # Two more bits: it was multicast or received there; it was purged from retransmission.
@@ -64,9 +68,16 @@ def _by_kind(values: dict[int, int]) -> Longs:
 # By kind of event: the state that it makes, whether the message came with it or left
 # retransmission, whether it needs a cover, and one that is here.
 _SETS: Final = _by_kind(
-    {RECEIVE: _HELD, DELIVER: _DELIVERED, PURGE_DELIVERY: _PURGED, SKIP: _SKIPPED}
+    {
+        RECEIVE: _HELD,
+        DELIVER: _DELIVERED,
+        STATE: _DELIVERED,
+        IGNORE: _IGNORED,
+        PURGE_DELIVERY: _PURGED,
+        SKIP: _SKIPPED,
+    }
 )
-_ENTERS: Final = _by_kind({RECEIVE: 1, MULTICAST: 1})
+_ENTERS: Final = _by_kind({RECEIVE: 1, IGNORE: 1, MULTICAST: 1})
 _LEAVES: Final = _by_kind({PURGE_RETRANSMIT: 1})
 _COVERED: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1, PURGE_OTHER: 1, SKIP: 1})
 _LOCAL: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1})
@@ -75,7 +86,9 @@ _ALLOWED: Final = np.ones((OTHER + 1, _STATES + 1), bool)
 for _kind, _states in (
     (RECEIVE, (_UNKNOWN,)),
     (SKIP, (_UNKNOWN,)),
+    (IGNORE, (_UNKNOWN,)),
     (DELIVER, (_HELD, _DELIVERED)),
+    (STATE, (_UNKNOWN, _DELIVERED)),
     (PURGE_DELIVERY, (_HELD,)),
 ):
     _ALLOWED[_kind] = [state in _states for state in range(_STATES + 1)]
@@ -196,9 +209,25 @@ class BooksKernel(Kernel):
             elif kind == MULTICAST:
                 page[seq] = byte | _ENTERED
             else:
-                page[seq] = self._skip(row, byte) if kind == SKIP else self._purge(row, byte)
+                page[seq] = self._other(row, byte)
         for page in books.values():
             page.trim()
+
+    def _other(self, row: Row, byte: int) -> int:
+        """The byte of a message after what happens less often."""
+        kind, state = row[0], byte & _STATES
+        if kind == SKIP:
+            return self._skip(row, byte)
+        if kind == IGNORE:
+            if state:
+                self._fault(row, _STATE, f"ignores {{}}, which {_TEXTS[state]}")
+            return byte & ~_STATES | _IGNORED | _ENTERED
+        if kind == STATE:
+            if state not in (_UNKNOWN, _DELIVERED):
+                why = f"gets {{}} as part of what stands, though it {_TEXTS[state]}"
+                self._fault(row, _STATE, why)
+            return byte & ~_STATES | _DELIVERED
+        return self._purge(row, byte)
 
     def _skip(self, row: Row, byte: int) -> int:
         """The byte of a message after it was skipped."""
@@ -324,5 +353,5 @@ class CoversKernel(Kernel):
 PROPERTY: Final = Property(
     "Accounting",
     {BY_NODE: BooksKernel, BY_SENDER: CoversKernel},
-    ("receive", "deliver", "purge", "skip"),
+    ("receive", "deliver", "state", "ignore", "purge", "skip"),
 )

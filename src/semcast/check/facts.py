@@ -4,18 +4,28 @@ What was seen of each node goes in, which is little whatever the journal's size;
 numbers. The facts are sent to every task of a job, so this file knows nothing of Spark.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from semcast.errors import InputError
-from semcast.journal import Header, parse_node
+from semcast.journal import Event, Header, keys_in, parse_node
 from semcast.journal.lives import END
 
 GONE: Final = ("crash", "leave")
 # The place of an event that never happened: later than all others.
 NEVER: Final = 1 << 62
+
+
+class ViewSeen(NamedTuple):
+    """A view that a node reported: where, of which group, and who is there."""
+
+    at: int
+    origin: str
+    number: int
+    members: tuple[str, ...]
 
 
 @dataclass
@@ -33,8 +43,22 @@ class Seen:
     ends: dict[str, tuple[int, int]] = field(default_factory=dict)
     # The nodes that left when what they sent and took was safe at the others.
     settled: set[str] = field(default_factory=set)
+    # By node: the views that it reported, in order.
+    views: dict[str, list[ViewSeen]] = field(default_factory=dict)
     # When the journal ends.
     end_ns: int = 0
+
+    def note_view(self, node: str, at: int, origin: str, number: int, key: str | None) -> None:
+        """Add a view that a node reported; `key` names its members."""
+        members = tuple(keys_in(key)) if key else ()
+        self.views.setdefault(node, []).append(ViewSeen(at, origin, number, members))
+
+    def note_one(self, event: Event, at: int) -> None:
+        """Add a multicast, or a view that a node reported."""
+        if event.event == "multicast":
+            self.sent_at[event.node] = at
+        else:
+            self.note_view(event.node, at, event.sender or "", event.seq or 0, event.key)
 
     def note(self, node: str, event: str, first_at: int, last_at: int, seq: int | None) -> None:
         """Add some events of one kind; `seq` is the largest that they name."""
@@ -85,10 +109,37 @@ class RunFacts:
     trusted: int
     end_ns: int
     counts: dict[str, int]
+    # Those that only receive, as bits.
+    readers: int = 0
+    # Of an open group, by node: the views that it reported.
+    views: list[list[ViewSeen]] = field(default_factory=list)
     numbers: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.numbers = {name: n for n, name in enumerate(self.nodes)}
+
+    def those_known(self, names: Iterable[str]) -> int:
+        """The set of those of these nodes of which there is any event."""
+        return self.those(name for name in set(names) if name in self.numbers)
+
+    def has_all_of(self, n: int, sender: str) -> bool:
+        """Whether a node was there before a sender multicast anything, so that it owes all of it.
+
+        In an open group it was if the sender came in with the same view as the node, or later.
+        """
+        if (self.initial >> n) & 1 or self.nodes[n] == sender:
+            return True
+        other = self.numbers.get(sender)
+        if other is None or not self.views or not (self.views[n] and self.views[other]):
+            return False
+        own, first = self.views[n][0], self.views[other][0]
+        return own.origin == first.origin and first.number >= own.number
+
+    def view_at(self, n: int, at: int) -> ViewSeen | None:
+        """The view that counted at a node when something happened there."""
+        views = self.views[n] if self.views else []
+        found = bisect_right(views, at, key=lambda one: one.at)
+        return views[found - 1] if found else None
 
     def only(self, name: str) -> int:
         """The set of this node alone; empty if no such node is known."""
@@ -173,6 +224,7 @@ def run_facts(header: Header, seen: Seen) -> RunFacts:
         trusted=0,
         end_ns=seen.end_ns,
         counts=seen.counts,
+        views=[seen.views.get(node, []) for node in nodes] if seen.views else [],
     )
     newest: dict[int, int] = {}
     for name in nodes:
@@ -182,6 +234,10 @@ def run_facts(header: Header, seen: Seen) -> RunFacts:
         name
         for name in nodes
         if name not in gone and newest[parse_node(name)[0]] == parse_node(name)[1]
+    )
+    readers = set(header.readers)
+    run.readers = run.those(
+        name for name in nodes if name in readers or name.partition(".")[0] in readers
     )
     run.ended = run.those(seen.ends)
     run.settled = run.those(seen.settled)

@@ -11,7 +11,7 @@ import numpy as np
 
 from semcast.check.kernel import BY_SENDER, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import DELIVER, Row, Rows, slices_of
+from semcast.check.rows import TAKEN, Row, Rows, slices_of
 
 
 @final
@@ -25,7 +25,7 @@ class FifoOrderKernel(Kernel):
 
     def feed_many(self, rows: Rows) -> bool:
         """Look at all deliveries at once."""
-        taken = rows.numbers("kind") == DELIVER
+        taken = np.isin(rows.numbers("kind"), TAKEN)
         message = self.group.sent.index.many(rows.numbers("seq")[taken])
         known = message >= 0
         node, message = rows.numbers("n")[taken][known], message[known]
@@ -44,7 +44,7 @@ class FifoOrderKernel(Kernel):
         """Look at every delivery."""
         index, latest = self.group.sent.index, self._latest
         for row in rows:
-            if row[0] == DELIVER:
+            if row[0] in TAKEN:
                 n = row[1]
                 message = index[row[3]]
                 if message >= latest[n]:
@@ -59,5 +59,5 @@ class FifoOrderKernel(Kernel):
 
 
 PROPERTY: Final = Property(
-    "FIFO Order", {BY_SENDER: FifoOrderKernel}, ("deliver",), order=("fifo",)
+    "FIFO Order", {BY_SENDER: FifoOrderKernel}, ("deliver", "state"), order=("fifo",)
 )

@@ -26,6 +26,7 @@ from semcast.check.kernel import BY_NODE, MANY_ROWS, Group, Kernel
 from semcast.check.property import Property
 from semcast.check.rows import (
     DELIVER,
+    IGNORE,
     MULTICAST,
     PURGE_DELIVERY,
     PURGE_RETRANSMIT,
@@ -55,7 +56,8 @@ class FlowBoundsKernel(Kernel):
         run = self.run
         self._header: Final = run.header
         self._node: Final = run.nodes[group.n]
-        self._group: Final = run.header.reliability == "group"
+        keeps = not (run.readers >> group.n) & 1
+        self._group: Final = run.header.reliability == "group" and keeps
         kept = len({source_of(name)[0] for name in run.nodes}) if self._group else 1
         self._retained_bytes_max: Final = run.header.window_bytes * kept
         self._window: Final = run.header.window_messages > 0 or run.header.window_bytes > 0
@@ -95,7 +97,7 @@ class FlowBoundsKernel(Kernel):
         """Follow all rows."""
         kind, sid = rows.numbers("kind"), rows.numbers("sid")
         ends = arrivals_end(rows)
-        if ends is None or self._header.total_messages:
+        if ends is None or self._header.total_messages or (kind == IGNORE).any():
             return False
         delivery = self._delivery.after(rows)
         bounds = (self._header.delivery_messages, self._header.delivery_bytes)
@@ -139,6 +141,11 @@ class FlowBoundsKernel(Kernel):
             if kind == RECEIVE:
                 self._arrival = Arrival(kind, message, time_ns)
                 delivery.enter(message, size)
+                if self._group and own[sid][1] != self._node:
+                    self._retained_bytes += retained[sid].enter(seq, size)
+            elif kind == IGNORE:
+                # Kept for others, and never for the application.
+                self._arrival = Arrival(kind, message, time_ns)
                 if self._group and own[sid][1] != self._node:
                     self._retained_bytes += retained[sid].enter(seq, size)
             elif kind in (DELIVER, PURGE_DELIVERY):
@@ -189,4 +196,4 @@ class FlowBoundsKernel(Kernel):
         self.report(PROPERTY.name, self.group.n, [name], arrival.time_ns, text)
 
 
-PROPERTY: Final = Property("Flow Bounds", {BY_NODE: _kernel}, ("multicast", "receive"))
+PROPERTY: Final = Property("Flow Bounds", {BY_NODE: _kernel}, ("multicast", "receive", "ignore"))

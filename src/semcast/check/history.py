@@ -16,6 +16,7 @@ from semcast.check.kernel import BY_LIVES, BY_NODE, BY_SENDER, IN_ORDER, KINDS_O
 from semcast.check.rows import (
     ABOUT_MESSAGES,
     DELIVER,
+    IGNORE,
     JOIN,
     KINDS,
     MULTICAST,
@@ -26,6 +27,8 @@ from semcast.check.rows import (
     RECEIVE,
     SKIP,
     STABLE,
+    STATE,
+    VIEW,
     Row,
 )
 from semcast.errors import InputError
@@ -79,8 +82,8 @@ class History:
             kind = KINDS.get(name, OTHER)
             if sender is None or seq is None or (by_seq is not None and by_sender is None):
                 kind = _unnamed(event)
-            if kind == MULTICAST:
-                seen.sent_at[node] = at
+            if kind in (MULTICAST, VIEW):
+                seen.note_one(event, at)
             elif kind == PURGE_OTHER:
                 kind = PURGED_FROM.get(where or "", PURGE_OTHER)
             elif kind == OTHER:
@@ -122,7 +125,7 @@ class History:
     def _by_node(self) -> Groups:
         found: Groups = defaultdict(list)
         for row in self.rows:
-            if row[0] != JOIN:
+            if row[0] in _BY_NODE:
                 found[row[1]].append(row)
         return found
 
@@ -150,14 +153,15 @@ class History:
 
     @cached_property
     def _responses(self) -> Groups:
-        """By sender: what was delivered of it, who joined it, and what was purged for its messages.
+        """By sender: what was delivered of it, who joined it, and what was purged for its messages;
+        by origin, the views.
 
         What is asked of a purged message is what its sender said of it, not what others did.
         """
         found: Groups = defaultdict(list)
         for row in self.rows:
             kind = row[0]
-            if kind in (DELIVER, JOIN):
+            if kind in _OF_SENDER:
                 found[row[2]].append(row)
             elif PURGE_DELIVERY <= kind <= SKIP and row[4] >= 0:
                 _, key, rank = self._chains.get((row[2], row[3]), (None, None, None))
@@ -223,6 +227,8 @@ class History:
 
 
 _IN_ORDER: Final = frozenset(KINDS_OF[IN_ORDER])
+_BY_NODE: Final = frozenset(KINDS_OF[BY_NODE])
+_OF_SENDER: Final = frozenset((DELIVER, STATE, IGNORE, JOIN, VIEW))
 
 
 def _unnamed(event: Event) -> int:

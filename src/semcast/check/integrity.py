@@ -1,8 +1,8 @@
 """Integrity (SRM Figure 2): every process delivers m at most once, and only if m was multicast
 before by some process. Holds on every prefix.
 
-A log in which one number names two messages, or a process speaks for another, breaks it too: then
-"m" would not be one message.
+What a newcomer gets of what stands (`state`) is delivered too. A log in which one number names two
+messages, or a process speaks for another, breaks it too: then "m" would not be one message.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ import numpy as np
 
 from semcast.check.kernel import BY_SENDER, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import DELIVER, Row, Rows
+from semcast.check.rows import TAKEN, Row, Rows
 from semcast.check.tables import SeqTable
 
 # Nodes in one number of a table.
@@ -32,7 +32,7 @@ class IntegrityKernel(Kernel):
     def feed_many(self, rows: Rows) -> bool:
         """Look at all deliveries at once."""
         sent = self.group.sent
-        taken = rows.numbers("kind") == DELIVER
+        taken = np.isin(rows.numbers("kind"), TAKEN)
         node, number, at = (rows.numbers(name)[taken] for name in ("n", "seq", "at"))
         known = sent.index.many(number)
         if (known < 0).any():
@@ -57,7 +57,7 @@ class IntegrityKernel(Kernel):
         index, ats = self.group.sent.index, self.group.sent.ats
         one_order = self.run.header.one_order
         for row in rows:
-            if row[0] != DELIVER:
+            if row[0] not in TAKEN:
                 continue
             _, n, _, seq, _, _, at, *_ = row
             word, bit = self._delivered[n // _WORD], 1 << n % _WORD
@@ -84,4 +84,6 @@ class IntegrityKernel(Kernel):
         self.report(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
 
 
-PROPERTY: Final = Property("Integrity", {BY_SENDER: IntegrityKernel}, ("multicast", "deliver"))
+PROPERTY: Final = Property(
+    "Integrity", {BY_SENDER: IntegrityKernel}, ("multicast", "deliver", "state")
+)

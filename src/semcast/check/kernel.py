@@ -16,6 +16,7 @@ import numpy as np
 from semcast.check.facts import Facts
 from semcast.check.rows import (
     DELIVER,
+    IGNORE,
     JOIN,
     MULTICAST,
     OTHER,
@@ -24,6 +25,8 @@ from semcast.check.rows import (
     RECEIVE,
     SKIP,
     STABLE,
+    STATE,
+    VIEW,
     Row,
     Rows,
 )
@@ -31,10 +34,10 @@ from semcast.check.sent import Order, Sent
 from semcast.check.violation import MessageId, Violation
 
 # How rows are sorted and grouped. By node: what it did. By sender: what it multicast; then what was
-# delivered of it and who joined it, and what was purged or skipped for a message of it. By lives:
-# of a sender that came back, what it multicast in all of its lives, then what nodes received and
-# delivered of it. In order: what is known of a sender's messages; of all senders of a run, if
-# messages of one replace those of another.
+# delivered of it and who joined it, and what was purged or skipped for a message of it. Views go by
+# their origin, as if that had sent them. By lives: of a sender that came back, what it multicast in
+# all of its lives, then what nodes received and delivered of it. In order: what is known of a
+# sender's messages; of all senders of a run, if messages of one replace those of another.
 BY_NODE: Final = "by node"
 BY_SENDER: Final = "by sender"
 BY_LIVES: Final = "by lives"
@@ -44,10 +47,10 @@ MANY_ROWS: Final = 256
 FLUSH_FINDINGS: Final = 10_000
 # By sorting: the kinds of events that belong there; and where what was multicast goes first.
 KINDS_OF: Final = {
-    BY_NODE: (MULTICAST, RECEIVE, DELIVER, *PURGES, SKIP, STABLE, OTHER),
-    BY_SENDER: (MULTICAST, DELIVER, JOIN, *PURGES, SKIP),
+    BY_NODE: (MULTICAST, RECEIVE, DELIVER, STATE, IGNORE, *PURGES, SKIP, STABLE, OTHER),
+    BY_SENDER: (MULTICAST, DELIVER, STATE, IGNORE, JOIN, VIEW, *PURGES, SKIP),
     BY_LIVES: (MULTICAST, RECEIVE, DELIVER),
-    IN_ORDER: (MULTICAST, RECEIVE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN),
+    IN_ORDER: (MULTICAST, RECEIVE, IGNORE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN),
 }
 SENT_FIRST: Final = (BY_SENDER, BY_LIVES)
 

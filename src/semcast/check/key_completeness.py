@@ -6,7 +6,8 @@ whoever stops in the middle.
 Across sequences a process that stops may have a newer value and lack an older unmarked message,
 which still waited when the value took the place of the one before it. Who goes on gets that too:
 this is what FIFO Completeness says, at rest. Whoever came later owes nothing before its join point,
-nor of senders for which it reported none.
+nor of senders that were there before it and for which it reported none. What a process does not
+want (`ignore`) it does not owe.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from typing import Final, final
 from semcast.check.facts import NEVER
 from semcast.check.kernel import BY_SENDER, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import DELIVER, JOIN, Row
+from semcast.check.rows import IGNORE, JOIN, TAKEN, Row
 
 
 @final
@@ -28,24 +29,31 @@ class KeyCompletenessKernel(Kernel):
         self._following: Final[dict[tuple[int, int], int]] = {}
         # By node: the first seq that it is to have.
         self._owes_from: Final = [self._owed_at_first(n) for n in range(len(self.run.nodes))]
+        # The nodes that said where they begin; and what came to a node that does not want it.
+        self._joined: Final[set[int]] = set()
+        self._ignored: Final[set[tuple[int, int]]] = set()
 
     def _owed_at_first(self, n: int) -> int:
         if self.run.nodes[n] == self.group.sender:
             return 1 if self.run.header.deliver_own else NEVER
-        return 1 if (self.run.initial >> n) & 1 else NEVER
+        return 1 if self.run.has_all_of(n, self.group.sender) else NEVER
 
     def feed_each(self, rows: Iterable[Row]) -> None:
         """Look at every delivery and every join."""
         for row in rows:
-            if row[0] == DELIVER:
+            if row[0] in TAKEN:
                 self._on_delivery(row)
             elif row[0] == JOIN:
                 self._on_join(row[1], row[3])
+            elif row[0] == IGNORE:
+                self._ignored.add((row[1], row[3]))
 
     def _on_join(self, n: int, seq: int) -> None:
         at_first = (self.run.initial >> n) & 1 or self.run.nodes[n] == self.group.sender
-        # The first that it reported counts.
-        if not at_first and self._owes_from[n] == NEVER:
+        # The first that it reported counts. In an open group one that was forgotten, because it was
+        # stopped for long, may have to begin anew, and says so.
+        if not at_first and (n not in self._joined or self.run.header.open):
+            self._joined.add(n)
             self._owes_from[n] = seq
 
     def _on_delivery(self, row: Row) -> None:
@@ -62,8 +70,10 @@ class KeyCompletenessKernel(Kernel):
                 passed.update(dict.fromkeys(sent.sequences.messages[sequence][first:place]))
             self._following[n, sequence] = max(first, place + 1)
         for older in passed:
-            if sent.seqs[older] >= self._owes_from[n] and not self._is_replaced(older, row[6]):
-                self._passed_over(row, sent.seqs[older])
+            seq = sent.seqs[older]
+            owed = seq >= self._owes_from[n] and (n, seq) not in self._ignored
+            if owed and not self._is_replaced(older, row[6]):
+                self._passed_over(row, seq)
 
     def _is_replaced(self, message: int, at: int) -> bool:
         replaced_at = self.group.sent.covered_at[message]
@@ -79,5 +89,5 @@ class KeyCompletenessKernel(Kernel):
 
 
 PROPERTY: Final = Property(
-    "Key Completeness", {BY_SENDER: KeyCompletenessKernel}, ("deliver",), order=("key",)
+    "Key Completeness", {BY_SENDER: KeyCompletenessKernel}, ("deliver", "state"), order=("key",)
 )

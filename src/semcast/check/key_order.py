@@ -18,7 +18,7 @@ from typing import Final, final
 from semcast.check.facts import source_of
 from semcast.check.kernel import BY_LIVES, BY_SENDER, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import DELIVER, MULTICAST, RECEIVE, Row
+from semcast.check.rows import DELIVER, MULTICAST, RECEIVE, TAKEN, Row
 from semcast.journal import keys_in
 
 
@@ -38,7 +38,7 @@ class KeyOrderKernel(Kernel):
         sent = self.group.sent
         assert sent.sequences is not None
         for row in rows:
-            message = sent.index[row[3]] if row[0] == DELIVER else -1
+            message = sent.index[row[3]] if row[0] in TAKEN else -1
             if message < 0:
                 continue
             n, other = row[1], -1
@@ -115,6 +115,6 @@ class KeyLivesKernel(Kernel):
 PROPERTY: Final = Property(
     "Key Order",
     {BY_SENDER: KeyOrderKernel, BY_LIVES: KeyLivesKernel},
-    ("deliver",),
+    ("deliver", "state"),
     order=("key",),
 )

@@ -26,7 +26,7 @@ import numpy as np
 from semcast.check.facts import NEVER, nodes_in
 from semcast.check.kernel import BY_SENDER, Finding, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import DELIVER, JOIN, Longs, Row, Rows
+from semcast.check.rows import IGNORE, JOIN, TAKEN, Longs, Row, Rows
 from semcast.check.sent import Order
 
 # Sets of nodes are numbers of NumPy, if there are few enough.
@@ -42,17 +42,21 @@ class OwedKernel(Kernel):
         # By message: the nodes that delivered it; where many come at once, by word of nodes.
         self._delivered: list[int] = []
         self._words: list[Longs] = []
+        # The same of nodes to which it came, and which do not want it.
+        self._ignored: Final[dict[int, int]] = {}
         self._joins: Final[dict[int, int]] = {}
 
     def feed_many(self, rows: Rows) -> bool:
         """Note who delivered what."""
         kind, n, seq = (rows.numbers(name) for name in ("kind", "n", "seq"))
         for at in np.flatnonzero(kind == JOIN).tolist():
-            self._joins.setdefault(int(n[at]), int(seq[at]))
+            self._join(int(n[at]), int(seq[at]))
+        for at in np.flatnonzero(kind == IGNORE).tolist():
+            self._ignore(int(n[at]), int(seq[at]))
         if not self._words:
             words = len(self.run.nodes) // _WORD + 1
             self._words = [np.zeros(len(self.group.sent.seqs), np.int64) for _ in range(words)]
-        taken = kind == DELIVER
+        taken = np.isin(kind, TAKEN)
         message = self.group.sent.index.many(seq[taken])
         node, message = n[taken][message >= 0], message[message >= 0]
         for number, word in enumerate(self._words):
@@ -67,12 +71,24 @@ class OwedKernel(Kernel):
             self._delivered = [0] * len(self.group.sent.seqs)
         delivered = self._delivered
         for row in rows:
-            if row[0] == DELIVER:
+            if row[0] in TAKEN:
                 message = index[row[3]]
                 if message >= 0:
                     delivered[message] |= 1 << row[1]
             elif row[0] == JOIN:
-                self._joins.setdefault(row[1], row[3])
+                self._join(row[1], row[3])
+            elif row[0] == IGNORE:
+                self._ignore(row[1], row[3])
+
+    def _join(self, n: int, seq: int) -> None:
+        """The first that a node reports counts; in an open group the last, if it begins anew."""
+        if n not in self._joins or self.run.header.open:
+            self._joins[n] = seq
+
+    def _ignore(self, n: int, seq: int) -> None:
+        message = self.group.sent.index[seq]
+        if message >= 0:
+            self._ignored[message] = self._ignored.get(message, 0) | 1 << n
 
     def end(self) -> None:
         """Report who owes what, now that it is known who has what."""
@@ -118,9 +134,11 @@ class OwedKernel(Kernel):
         """By message m: the nodes that have delivered some m' with m ⊑ m' or need not deliver any.
 
         A node that came later has what lies before its join point by other means; and so, if it is
-        not to deliver its own messages, has a sender those.
+        not to deliver its own messages, has a sender those. What a node ignores it does not want.
         """
         had = list(delivered)
+        for message, nodes in self._ignored.items():
+            had[message] |= nodes
         if not self.run.header.deliver_own:
             own = self.run.only(self.group.sender)
             had = [mask | own for mask in had]
@@ -144,7 +162,8 @@ class OwedKernel(Kernel):
         """The first seq that a node owes anything about.
 
         All of it, if it was there from the start. Otherwise from where it says that it joined. One
-        that never said so owes what was multicast after it came, if the log shows that.
+        that never said so owes what was multicast after it came, if the log shows that; in an open
+        group it owes all of those who came with it or later, and nothing of others.
         """
         run, sent = self.run, self.group.sent
         if (run.initial >> n) & 1 or run.nodes[n] == self.group.sender:
@@ -152,6 +171,8 @@ class OwedKernel(Kernel):
         joined = self._joins.get(n)
         if joined is not None:
             return joined
+        if run.header.open:
+            return 1 if run.has_all_of(n, self.group.sender) else NEVER
         if run.header.one_order:
             came = run.first_at[n]
             for message, at in enumerate(sent.ats):

@@ -12,20 +12,26 @@ from semcast.check import (
     owed,
     safe_purging,
     stability,
+    state,
+    stream_completeness,
+    view_sequence,
 )
 from semcast.check.property import Property
 
 PROPERTIES: Final[tuple[Property, ...]] = (
     integrity.PROPERTY,
     fifo_order.PROPERTY,
+    stream_completeness.PROPERTY,
     key_order.PROPERTY,
     key_completeness.PROPERTY,
     accounting.PROPERTY,
     flow_bounds.PROPERTY,
     safe_purging.PROPERTY,
     stability.PROPERTY,
+    view_sequence.PROPERTY,
     owed.SENDER_RELIABILITY,
     owed.VALIDITY,
     owed.AGREEMENT,
     owed.FIFO_COMPLETENESS,
+    state.PROPERTY,
 )

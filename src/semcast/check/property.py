@@ -6,6 +6,7 @@ from typing import Final
 
 from semcast.check.kernel import Maker
 from semcast.journal import Header
+from semcast.journal.header import MEMBERSHIPS
 
 _BOTH: Final = ("sender", "group")
 _ANY: Final = ("fifo", "key")
@@ -28,11 +29,16 @@ class Property:
     # Whether only a log in one order can show it. Logs of live members are not in one: each has a
     # clock of its own.
     one_order: bool = False
+    # Of which groups, and whether only of those in which newcomers get what stands.
+    membership: tuple[str, ...] = MEMBERSHIPS
+    state: bool = False
 
     def applies(self, header: Header) -> bool:
         """Whether a run with this header promised it, and its log can show it."""
         return (
             header.reliability in self.reliability
             and header.order in self.order
+            and header.membership in self.membership
+            and (header.state == "keys" or not self.state)
             and (header.one_order or not self.one_order)
         )

@@ -22,8 +22,12 @@ PURGE_OTHER: Final = 5
 SKIP: Final = 6
 STABLE: Final = 7
 JOIN: Final = 8
+# A newcomer gets the message as part of what stands; a message came and is not wanted; a view.
+STATE: Final = 9
+IGNORE: Final = 10
+VIEW: Final = 11
 # Anything else; kept only of a node that has crashed, which should not do anything any more.
-OTHER: Final = 9
+OTHER: Final = 12
 KINDS: Final = {
     "multicast": MULTICAST,
     "receive": RECEIVE,
@@ -32,11 +36,18 @@ KINDS: Final = {
     "skip": SKIP,
     "stable": STABLE,
     "join": JOIN,
+    "state": STATE,
+    "ignore": IGNORE,
+    "view": VIEW,
 }
 PURGED_FROM: Final = {"delivery": PURGE_DELIVERY, "retransmit": PURGE_RETRANSMIT}
+# The application has the message.
+TAKEN: Final = (DELIVER, STATE)
 PURGES: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER)
 # Events that happen to one message. Others may name a seq that nobody has multicast yet.
-ABOUT_MESSAGES: Final = ("multicast", "receive", "deliver", "purge", "skip", "retransmit")
+ABOUT_MESSAGES: Final = (
+    "multicast", "receive", "deliver", "state", "ignore", "purge", "skip", "retransmit",
+)  # fmt: skip
 # `n` numbers the nodes of a run, `sid` and `bsid` senders; `bsid` and `bseq` are the cover of a
 # purge or skip, -1 where there is none. `at` is the order of events: of the run, or where that is
 # not known of the node. `chain_at`: where the first message stands that replaces a ranked one by

@@ -3,7 +3,9 @@ safe, that is, received by more than f processes; S-RM rests on it. Holds on eve
 
 A process that skips a message counts as having it once it has what it skipped it for, or that is
 safe: as Figure 4's safe(m) counts whoever received some m' with m ⊑ m'. A cover that everybody has
-who is left will do as well. Only a log in one order can show any of this; others are not judged.
+who is left will do as well. In an open group f follows the view of the process that purges: no more
+than others are in it; newcomers do not need a cover that lies before their join point, and those
+that only read keep nothing. Only a log in one order can show any of this; others are not judged.
 
 Covers are of the same sender, unless messages have ranks: then a whole run is one group.
 """
@@ -14,10 +16,12 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
-from semcast.check.facts import nodes_in, source_of
+from semcast.check.facts import NEVER, nodes_in, source_of
 from semcast.check.kernel import IN_ORDER, MANY_ROWS, Group, Kernel
 from semcast.check.property import Property
 from semcast.check.rows import (
+    IGNORE,
+    JOIN,
     MULTICAST,
     OTHER,
     PURGE_RETRANSMIT,
@@ -34,7 +38,7 @@ from semcast.check.tables import SeqTable
 # A message: the number of its sender, and its own.
 _Id: TypeAlias = tuple[int, int]
 # Whether a kind of event says that a node has a message.
-_HAD: Final = np.array([kind in (RECEIVE, MULTICAST) for kind in range(OTHER + 1)])
+_HAD: Final = np.array([kind in (RECEIVE, IGNORE, MULTICAST) for kind in range(OTHER + 1)])
 
 
 @final
@@ -53,6 +57,9 @@ class SafePurgingKernel(Kernel):
         self._safe: Final[defaultdict[int, SeqTable]] = defaultdict(_pages)
         # By message, and by node and message: which nodes skipped what for it and lack it yet.
         self._until_safe: Final[defaultdict[_Id, list[tuple[int, _Id]]]] = defaultdict(list)
+        # Of an open group: where nodes begin; and purges whose cover too few have.
+        self._joins: Final[dict[tuple[int, int], int]] = {}
+        self._doubtful: Final[list[tuple[Row, int]]] = []
         self._until_there: Final[defaultdict[tuple[int, _Id], list[_Id]]] = defaultdict(list)
 
     def feed(self, rows: Rows) -> None:
@@ -64,23 +71,27 @@ class SafePurgingKernel(Kernel):
         """Count row by row."""
         for row in rows:
             kind, n, sid, seq, bsid, bseq, at, *_ = row
-            if kind in (RECEIVE, MULTICAST):
-                if not self._safe[sid].get(seq):
+            if kind in (RECEIVE, IGNORE, MULTICAST):
+                if not self._safe[sid].get(seq) and not (self.run.readers >> n) & 1:
                     self._has(n, (sid, seq))
+            elif kind == JOIN:
+                self._joins.setdefault((n, sid), seq)
             elif bsid < 0:
                 continue
             elif kind == SKIP:
                 self._on_skip(n, (sid, seq), (bsid, bseq))
-            elif kind == PURGE_RETRANSMIT and not self._allowed((bsid, bseq), at):
-                self._unsafe(row)
+            elif kind == PURGE_RETRANSMIT and not self._allowed((bsid, bseq), n, at):
+                self._doubt(row, self._having.get((bsid, bseq), 0))
         for table in self._safe.values():
             table.trim()
 
     def _informative(self, rows: Rows) -> Longs:
         """The rows that may add something: once more than f have a message, no more do."""
         order, kind = rows.by_message, rows.numbers("kind")
-        others = np.flatnonzero(~_HAD[kind] & (rows.numbers("bsid") >= 0))
+        others = np.flatnonzero(~_HAD[kind] & ((rows.numbers("bsid") >= 0) | (kind == JOIN)))
         had = order[_HAD[kind[order]]]
+        if self.run.readers:
+            had = had[~np.isin(rows.numbers("n")[had], nodes_in(self.run.readers))]
         if not len(had):
             return others
         sid, seq = rows.numbers("sid")[had], rows.numbers("seq")[had]
@@ -105,13 +116,47 @@ class SafePurgingKernel(Kernel):
         sid, seq = message
         return self._safe[sid][seq] != 0
 
-    def _allowed(self, cover: _Id, at: int) -> bool:
+    def _allowed(self, cover: _Id, n: int, at: int) -> bool:
         if self._is_safe(cover):
             return True
         having = self._having.get(cover, 0)
+        if self.run.header.open:
+            return self._count(having) > self._f(n, at)
         gone_at = self.run.gone_at
         lacking = nodes_in(self.run.initial & ~having)
         return all(gone_at[n] < at for n in lacking)
+
+    def _doubt(self, row: Row, having: int) -> None:
+        if self.run.header.open:
+            self._doubtful.append((row, having))
+        else:
+            self._unsafe(row, having)
+
+    def end(self) -> None:
+        """Now that it is known who begins where: newcomers do not need what lies before that, so
+        that a cover is safe as well if all have it who need it.
+        """
+        for row, having in self._doubtful:
+            view = self.run.view_at(row[1], row[6])
+            members = self.run.those_known(self.run.nodes if view is None else view.members)
+            if any(self._needs(n, row) for n in nodes_in(members & ~having)):
+                self._unsafe(row, having)
+
+    def _needs(self, n: int, row: Row) -> bool:
+        """Whether a node that lacks a cover would have to get it."""
+        bsid, bseq, at = int(row[4]), int(row[5]), int(row[6])
+        begin = self._joins.get((n, bsid))
+        if begin is None:
+            begin = 1 if self.run.has_all_of(n, self.group.facts.senders[bsid][1]) else NEVER
+        return self.run.gone_at[n] >= at and begin <= bseq
+
+    def _f(self, n: int, at: int) -> int:
+        """How many crashes are survived. In an open group it follows the view of the node: no more
+        than others are there.
+        """
+        view = self.run.view_at(n, at) if self.run.header.open else None
+        f = self.run.header.f
+        return f if view is None else max(0, min(f, len(view.members) - 1))
 
     def _on_skip(self, n: int, message: _Id, cover: _Id) -> None:
         there = (self._having.get(cover, 0) >> n) & 1
@@ -146,13 +191,13 @@ class SafePurgingKernel(Kernel):
             return having.bit_count()
         return len({self._members[n] for n in nodes_in(having)})
 
-    def _unsafe(self, row: Row) -> None:
-        _, n, sid, seq, bsid, bseq, _, time_ns, *_ = row
+    def _unsafe(self, row: Row, having: int) -> None:
+        _, n, sid, seq, bsid, bseq, at, time_ns, *_ = row
         message, cover = self.message(sid, seq), self.message(bsid, bseq)
-        have = self._count(self._having.get((bsid, bseq), 0))
+        have = self._count(having)
         text = (
             f"purges {message} from retransmission for {cover}, which is not safe: "
-            f"{have} have it, and {self.run.header.f + 1} must"
+            f"{have} have it, and {self._f(n, at) + 1} must"
         )
         self.report(PROPERTY.name, n, [message, cover], time_ns, text)
 

@@ -46,6 +46,9 @@ class Sent:
         self._edges: Final = array("q")
         self._starts: Final = array("q", [0])
         self.ranked: Final[dict[int, tuple[str, Order]]] = {}
+        # By key: its newest message, without a rank, if newcomers get what stands.
+        self.newest: Final[dict[str, int]] = {}
+        self._stands: Final = run.header.state == "keys"
         self._history: Final = KeyHistory()
         # Where the order is "key".
         self.sequences: Final = KeySequences() if run.header.order == "key" else None
@@ -79,6 +82,8 @@ class Sent:
                 if named >= 0:
                     self._edges.append(named)
                     self.covered_at[named] = min(self.covered_at[named], at)
+        if self._stands and key and rank is None:
+            self.newest.update(dict.fromkeys(keys_in(key), number))
         self.index[seq] = number
         self._last_seq = max(seq, self._last_seq)
         self.seqs.append(seq)
@@ -120,6 +125,9 @@ class Sent:
         self.ats.frombytes(ats.tobytes())
         self.covered_at.frombytes(np.full(len(seqs), NEVER, np.int64).tobytes())
         named = self.index.many(seqs[owner] - distance) if self._purging else owner[:0]
+        if self._stands:
+            for at, key in enumerate(rows.texts("key", np.arange(len(seqs)))):
+                self.newest.update(dict.fromkeys(keys_in(key) if key else (), first + at))
         if len(by_key) and self._purging:
             numbers = (first + owner[by_key]).tolist()
             named[by_key] = list(map(self._history.add_one, numbers, keys))

@@ -1,8 +1,10 @@
 """Stability (STAB §2): a node takes messages for stable, and so forgets them, only when everybody
 who is there has all of them up to that one, or has skipped them. Holds on every prefix.
 
-A node that comes later counts from its join point on. Only a log in one order can show any of this;
-others are not judged.
+A node that comes later counts from its join point on. In an open group those count who are in the
+view of the node that takes a message for stable. In an open feed, where a sender gives up readers
+that are stopped for long, only what readers get shows whether it waited for them. Only a log in
+one order can show any of this; others are not judged.
 """
 
 from collections.abc import Iterable
@@ -13,6 +15,7 @@ import numpy as np
 from semcast.check.kernel import IN_ORDER, Group, Kernel
 from semcast.check.property import Property
 from semcast.check.rows import (
+    IGNORE,
     JOIN,
     MULTICAST,
     PURGE_RETRANSMIT,
@@ -63,6 +66,12 @@ class _Progress:
         return not self._ahead
 
 
+def _kernel(group: Group) -> "StabilityKernel | None":
+    """No kernel for an open feed: a sender does not say for which readers it waits."""
+    header = group.run.header
+    return None if header.open and header.reliability == "sender" else StabilityKernel(group)
+
+
 @final
 class StabilityKernel(Kernel):
     """All that was heard of one sender, or of several of one run, in the order of the run."""
@@ -92,8 +101,8 @@ class StabilityKernel(Kernel):
         progress = self._progress_of(sid)
         kind, n, seq = (rows.numbers(name)[here] for name in ("kind", "n", "seq"))
         steps = np.flatnonzero(kind == STABLE)
-        has = np.flatnonzero((kind == RECEIVE) | (kind == SKIP) | (kind == MULTICAST))
-        if not progress.is_whole or len(steps) + len(has) < len(here):
+        has = np.flatnonzero(np.isin(kind, (RECEIVE, IGNORE, SKIP, MULTICAST)))
+        if self.run.header.open or not progress.is_whole or len(steps) + len(has) < len(here):
             return None
         stable, stable_at = seq[steps], rows.numbers("at")[here[steps]]
         by_node = has[np.argsort(n[has], kind="stable")]
@@ -136,16 +145,22 @@ class StabilityKernel(Kernel):
             elif kind != PURGE_RETRANSMIT:
                 progress.has(n, seq)
 
+    def _counts(self, other: int, n: int, at: int) -> bool:
+        """Whether a node waits for another: in an open group for those in its own view."""
+        view = self.run.view_at(n, at) if self.run.header.open else None
+        return view is None or self.run.nodes[other] in view.members
+
     def _on_stable(self, progress: _Progress, row: Row) -> None:
         _, n, sid, seq, _, _, at, time_ns, *_ = row
         gone_at = self.run.gone_at
         behind = {
             other: up_to
             for other, up_to in progress.up_to.items()
-            if up_to < seq and gone_at[other] >= at
+            if up_to < seq and gone_at[other] >= at and self._counts(other, n, at)
         }
         if not behind:
-            progress.all_up_to = seq
+            if not self.run.header.open:
+                progress.all_up_to = seq
             return
         last = min(behind, key=behind.__getitem__)
         stable = self.message(sid, seq)
@@ -156,4 +171,4 @@ class StabilityKernel(Kernel):
         self.report(PROPERTY.name, n, [stable], time_ns, text)
 
 
-PROPERTY: Final = Property("Stability", {IN_ORDER: StabilityKernel}, ("stable",), one_order=True)
+PROPERTY: Final = Property("Stability", {IN_ORDER: _kernel}, ("stable",), one_order=True)

@@ -6,11 +6,14 @@ The checkers read from it what to hold the log against. Goes into files as JSON.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Final
 
 from semcast.errors import InputError
 from semcast.journal.names import parse_node
 from semcast.protocol.config import MemberConfig
 from semcast.settings import Place, at, named
+
+MEMBERSHIPS: Final = ("closed", "open")
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class Header:
     """What is known of a whole run."""
 
     run: str
-    # The nodes that were there from the start, as names; whoever else shows up joined later.
+    # The nodes that were there from the start, as names; whoever else shows up joined later. Nobody
+    # in an open group, where all come one after the other.
     members: tuple[str, ...]
     group: str = ""
     # What replays the run, if anything does.
@@ -37,6 +41,13 @@ class Header:
     window_messages: int = 0
     window_bytes: int = 0
     total_messages: int = 0
+    # "open": processes come and go, and views say who is there. Journals that do not say so are
+    # of the time when members were always counted.
+    membership: str = "closed"
+    # Those that only receive, as nodes, or as senders in whatever life, such as p3.
+    readers: tuple[str, ...] = ()
+    # What whoever comes later gets first: "keys", of each key the value that stands.
+    state: str = "none"
     # Whether the order of the events is one in which they happened, for all nodes together. A
     # simulated world knows it. The clocks of several machines do not: there it is known for each
     # node by itself only.
@@ -55,7 +66,12 @@ class Header:
     def __post_init__(self) -> None:
         if not self.run:
             raise InputError("the journal's run has no name; give it one")
-        if not self.members:
+        if self.membership not in MEMBERSHIPS:
+            raise InputError(
+                f"membership {self.membership!r} in the journal's header; "
+                f"it is {' or '.join(map(repr, MEMBERSHIPS))}"
+            )
+        if not self.members and not self.open:
             raise InputError("the journal's header names no members; name who was there at first")
         for name in ("reliability", "order", "replacement"):
             if getattr(self, name) not in (choices := named(name).choices):
@@ -68,6 +84,11 @@ class Header:
             if self.members.count(name) > 1:
                 raise InputError(f"the journal's header names {name} twice among its members")
 
+    @property
+    def open(self) -> bool:
+        """Whether processes come and go."""
+        return self.membership == "open"
+
     @staticmethod
     def of(
         config: MemberConfig,
@@ -76,11 +97,20 @@ class Header:
         group: str = "",
         seed: str = "",
         one_order: bool = True,
+        membership: str = "closed",
+        readers: Sequence[str] = (),
     ) -> "Header":
         """The header of a run whose members all have this configuration."""
         promised = {name: getattr(config, name) for name in _PROMISED}
         return Header(
-            run=run, members=tuple(members), group=group, seed=seed, one_order=one_order, **promised
+            run=run,
+            members=tuple(members),
+            group=group,
+            seed=seed,
+            membership=membership,
+            readers=tuple(readers),
+            one_order=one_order,
+            **promised,
         )
 
     def to_json(self) -> str:
@@ -115,7 +145,7 @@ class Header:
         return Header(**values)  # type: ignore[arg-type]  # each was checked above
 
 
-_LISTS = ("members", "names")
+_LISTS = ("members", "names", "readers")
 # What a header has of a member's configuration.
 _PROMISED = [one.name for one in at(Place.MEMBER) if one.name in Header.__dataclass_fields__]
 _EXAMPLE = Header(run="any", members=("p1.1",))

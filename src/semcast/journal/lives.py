@@ -31,7 +31,9 @@ Part: TypeAlias = tuple[Header, list[Event]]
 END: Final = "end"
 GAP: Final = "gap"
 EVICT: Final = "evict"
-_SAME: Final = ("run", "group", "reliability", "order", "purging", "replacement", "k")
+_SAME: Final = (
+    "run", "group", "membership", "reliability", "order", "purging", "replacement", "k", "state",
+)  # fmt: skip
 
 
 def settle(parts: list[Part]) -> tuple[Header, list[list[Event]]]:
@@ -64,7 +66,9 @@ def merged_header(headers: list[Header]) -> Header:
                     "members of one group are set up alike"
                 )
     initial = [one.node for one in headers if not one.joined]
-    if not initial:  # of those who were there at first, nobody wrote a journal
+    if first.membership == "open":
+        initial = []
+    elif not initial:  # of those who were there at first, nobody wrote a journal
         joined = {one.node for one in headers}
         named = dict.fromkeys(name for one in headers for name in one.members)
         initial = [name for name in named if name not in joined]
@@ -75,6 +79,7 @@ def merged_header(headers: list[Header]) -> Header:
         name="",
         joined=False,
         names=tuple(f"{one.node} {one.name}" for one in headers),
+        readers=tuple(dict.fromkeys(name for one in headers for name in one.readers)),
         left_out=sum(one.left_out for one in headers),
         deliver_own=all(one.deliver_own for one in headers),
         f=min(one.f for one in headers),

@@ -29,6 +29,15 @@ def node_name(source: Source) -> str:
     return f"p{source.sender}.{source.incarnation}"
 
 
+def origin_name(origin: int) -> str:
+    """The name of a sequence of views: its origin, in a life that no process has: p77.0.
+
+    >>> origin_name(77)
+    'p77.0'
+    """
+    return f"p{origin}.0"
+
+
 @lru_cache(maxsize=1 << 12)
 def parse_node(name: str) -> tuple[int, int]:
     """Sender and incarnation of a node's name, which order as sources do.

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias, final
 from semcast.ids import Source
 from semcast.journal.event import Event
 from semcast.journal.journal import Journal
-from semcast.journal.names import keys_text, node_name
+from semcast.journal.names import keys_text, node_name, origin_name
 from semcast.obsolescence.bitmap import distances
+from semcast.protocol.membership.view import NO_ORIGIN, View
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message
 
@@ -21,7 +22,8 @@ Observation: TypeAlias = tuple[Any, ...]
 # Stands in the place of a bitmap if a message replaces by its key; and what the journal then says.
 BY_KEY: Final = -1
 _ALL_OF_KEY: Final = (0,)
-# The member reports a new view. That is no event, but sets the column `view` from here on.
+# The member reports a new view, which sets the column `view` from here on. If members agreed on it,
+# it is an event too.
 VIEW: Final = "view"
 
 
@@ -50,9 +52,9 @@ class TupleObserver(Observer):
             self._clock(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
         ))  # fmt: skip
 
-    def view(self, number: int) -> None:
+    def view(self, view: View) -> None:
         """Another view counts: what happens from now on happens in it."""
-        self._put((self._clock(), VIEW, None, number, 0, (), None, None, None, "", None, 0))
+        self._put((self._clock(), VIEW, view, 0, 0, (), None, None, None, "", None, 0))
 
 
 @final
@@ -72,8 +74,7 @@ class Scribe:
         """The event with this number, its time since `epoch_ns`; None if it is no event."""
         time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq = observed
         if event == VIEW:
-            self.view = seq
-            return None
+            return self._view_event(source, time_ns + epoch_ns, lsn)
         obsoletes = None
         if event in self._with_obsoletes:
             obsoletes = _ALL_OF_KEY if bitmap == BY_KEY else tuple(distances(bitmap))
@@ -81,6 +82,19 @@ class Scribe:
             time_ns + epoch_ns, lsn, self.node, event, self._name(source), seq, obsoletes,
             keys_text(keys), rank, sent_ns, size, where or None,
             None if by is None else self._name(by), None if by is None else by_seq, self.view,
+        )  # fmt: skip
+
+    def _view_event(self, view: View, time_ns: int, lsn: int) -> Event | None:
+        """A view that nobody agreed on is no event: its number says nothing to others."""
+        self.view = view.number
+        if view.origin == NO_ORIGIN:
+            return None
+        origin = origin_name(view.origin)
+        present = [Source(sender, view.life(sender)) for sender in view.present]
+        members = keys_text([node_name(one).encode() for one in present])
+        return Event(
+            time_ns, lsn, self.node, VIEW, origin, view.number, key=members,
+            by_sender=origin, by_seq=int(view.digest), view=view.number,
         )  # fmt: skip
 
     def _name(self, source: Source) -> str:

@@ -7,26 +7,19 @@ sending one multicasts what its traffic says, and when the window is full it sto
 instant there is room and makes the next a gap later (SRM §5.1).
 """
 
-import random
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from mypy_extensions import i64
 
 from semcast.errors import RemoteProtocolError, WindowFullError
-from semcast.ids import NEVER, Source
-from semcast.protocol.config import MemberConfig
-from semcast.protocol.machine import MachineMaker
-from semcast.protocol.membership.view import View
+from semcast.ids import NEVER
+from semcast.protocol.machine import Machine
+from semcast.sim.life import Life
 from semcast.sim.network import Network, Receiver
 from semcast.sim.scheduler import NO_EVENT, Handler
-from semcast.sim.tally import Tally
 from semcast.sim.traffic import Item
-from semcast.wire.keys import Keyring, Unsealed
-from semcast.wire.opener import Opener
-from semcast.wire.seal import Sealer
 
-GROUP_ID: Final = 1
 # What UDP (8), IP (20) and Ethernet (18) add to a datagram on the wire.
 WIRE_BYTES: Final = 46
 
@@ -63,33 +56,6 @@ class Bell(Handler):
         self._network.execute(self._node, self._handler, argument)
 
 
-class Life:
-    """What a process loses when it crashes."""
-
-    def __init__(
-        self,
-        config: MemberConfig,
-        me: Source,
-        view: View,
-        rng: random.Random,
-        keys: Keyring | Unsealed,
-        tally: Tally,
-        joining: bool,
-        make: MachineMaker,
-    ) -> None:
-        self.member: Final = make(config, me, view, rng, tally, joining)
-        self.sealer: Final = Sealer(GROUP_ID, me, keys)
-        self.opener: Final = Opener(GROUP_ID, keys)
-        self.tally: Final = tally
-        self.busy = False
-        # Not None if it leaves: says which members are silent.
-        self.silent: Callable[[], list[int]] | None = None
-        # A message that waits for room in the window.
-        self.blocked: Item | None = None
-        self.timer_ns: int = NEVER
-        self.timer: int = NO_EVENT
-
-
 class Process(Handler):
     """One process, through all its lives."""
 
@@ -107,8 +73,11 @@ class Process(Handler):
         self.node: Final = node
         self.socket: Final = Socket(self)
         self.delay_ns = 0
-        # Called when this process leaves and may go.
+        # Called when this process leaves and may go; when it is in; and when the others have gone
+        # on without it, so that it has to come back in another life.
         self.on_settled: Callable[[int], None] | None = None
+        self.on_inside: Callable[[int], None] | None = None
+        self.on_out: Callable[[int], None] | None = None
         self.life: Life | None = None
         self._network: Final = network
         self._scheduler: Final = network.scheduler
@@ -151,9 +120,26 @@ class Process(Handler):
         assert life is not None
         life.silent = silent
         life.blocked = None
-        life.member.begin_leaving(self._scheduler.now_ns)
+        if life.member is not None:
+            life.member.begin_leaving(self._scheduler.now_ns)
         if not self._paused:
             self._settle(life)
+
+    def retire(self) -> Machine | None:
+        """The end of a life that others have gone on without. Its application takes what waits."""
+        assert self.life is not None
+        member = self.life.member
+        if member is not None:
+            member.take(member.deliverable(), self._scheduler.now_ns)
+        self.crash()
+        return member
+
+    def say_goodbye(self) -> None:
+        """Tell the others that this process goes, in its last datagrams."""
+        life = self.life
+        if life is not None and life.member is not None:
+            life.member.goodbye(self._scheduler.now_ns)
+            self._send(life)
 
     def pause(self) -> None:
         """Stand still; what is due happens when the process goes on."""
@@ -175,7 +161,7 @@ class Process(Handler):
 
     def remove(self, sender: int) -> None:
         """A perfect failure detector says that a member is gone for good."""
-        if self.life is not None:
+        if self.life is not None and self.life.member is not None:
             self.life.member.remove(sender, self._scheduler.now_ns)
             self._settle(self.life)
 
@@ -189,6 +175,8 @@ class Process(Handler):
         if self.life is None:
             return True
         member = self.life.member
+        if member is None or not member.inside:
+            return False
         held = member.deliverable() + member.stats()["retained_held"]
         return held == 0 and not self._paused and not self.life.busy
 
@@ -213,7 +201,7 @@ class Process(Handler):
         try:
             opened = life.opener.open(datagram)
             life.tally.received_datagram()
-            life.member.receive(opened.frames, opened.header.source, self._scheduler.now_ns)
+            life.receive(opened.frames, opened.header.source, self._scheduler.now_ns)
         except RemoteProtocolError:
             life.tally.refused_datagram()
         self._settle(life)
@@ -221,7 +209,7 @@ class Process(Handler):
     def fire(self, argument: i64) -> None:
         """A timer, the end of the application's work on a message, or the time to send."""
         life = self.life
-        if life is None or life.member.me.incarnation != argument // _KINDS:
+        if life is None or life.me.incarnation != argument // _KINDS:
             return
         if self._paused:
             self._missed.append(argument)
@@ -229,7 +217,7 @@ class Process(Handler):
         kind = argument % _KINDS
         if kind == _TIMER:
             life.timer_ns, life.timer = NEVER, NO_EVENT
-            life.member.on_timer(self._scheduler.now_ns)
+            life.on_timer(self._scheduler.now_ns)
         elif kind == _TAKEN:
             life.busy = False
         else:
@@ -242,29 +230,42 @@ class Process(Handler):
         """After something happened to the member: let applications, network and timer follow."""
         while self._take(life) or self._multicast(life):
             pass
-        for outgoing in life.member.datagrams(self._scheduler.now_ns):
+        self._send(life)
+        self._set_timer(life)
+        if not life.entered and life.inside:
+            life.entered = True
+            if self.on_inside is not None:
+                self.on_inside(self.node)
+        if life.silent is not None:
+            self._try_to_leave(life, life.silent())
+        elif life.out and self.on_out is not None:
+            self.on_out(self.node)
+
+    def _send(self, life: Life) -> None:
+        for outgoing in life.datagrams(self._scheduler.now_ns):
             datagram = life.sealer.seal(outgoing.frames)
             life.tally.sent_datagram(len(datagram))
             size_bytes = len(datagram) + WIRE_BYTES
             self._network.send(self.node, outgoing.to, size_bytes, datagram)
-        self._set_timer(life)
-        if life.silent is not None:
-            self._try_to_leave(life, life.silent())
 
     def _try_to_leave(self, life: Life, silent: list[int]) -> None:
-        if life.member.may_leave(silent, self._scheduler.now_ns):
+        member = life.member
+        # A process that is not in, or not any more, need not ask anybody.
+        free = member is None or member.out
+        if free or (member is not None and member.may_leave(silent, self._scheduler.now_ns)):
             assert self.on_settled is not None, "the world hears of it"
             self.on_settled(self.node)
 
     def _take(self, life: Life) -> bool:
         """The receiving application takes what it can."""
-        if life.busy or life.member.deliverable() == 0:
+        member = life.member
+        if member is None or life.busy or member.deliverable() == 0:
             return False
         now_ns = self._scheduler.now_ns
         if self.delay_ns == 0:
-            life.member.take(life.member.deliverable(), now_ns)
+            member.take(member.deliverable(), now_ns)
             return True
-        life.member.take(1, now_ns)
+        member.take(1, now_ns)
         life.busy = True
         self._at(life, now_ns + self.delay_ns, _TAKEN)
         return True
@@ -273,6 +274,8 @@ class Process(Handler):
         """The sending application sends what is due, if there is room."""
         item, now_ns = life.blocked, self._scheduler.now_ns
         if item is None or now_ns >= self._until_ns or life.silent is not None:
+            return False
+        if life.member is None or not life.inside:
             return False
         try:
             life.member.multicast(bytes(item.size_bytes), item.replaces, now_ns)
@@ -291,12 +294,12 @@ class Process(Handler):
                 self._at(life, due_ns, _DUE)
 
     def _set_timer(self, life: Life) -> None:
-        wanted_ns = max(life.member.next_deadline_ns(), self._timer_from_ns)
+        wanted_ns = max(life.next_deadline_ns(), self._timer_from_ns)
         if wanted_ns < life.timer_ns:
             self._scheduler.cancel(life.timer)
             life.timer_ns = max(wanted_ns, self._scheduler.now_ns)
             life.timer = self._at(life, life.timer_ns, _TIMER)
 
     def _at(self, life: Life, time_ns: int, kind: int) -> int:
-        argument = life.member.me.incarnation * _KINDS + kind
+        argument = int(life.me.incarnation) * _KINDS + kind
         return self._scheduler.at(time_ns, self._called, argument)

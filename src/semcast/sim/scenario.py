@@ -23,6 +23,7 @@ from semcast.sim.surroundings import (
     Faults,
     Host,
     Ideal,
+    Join,
     Lan,
     Leave,
     Link,
@@ -68,6 +69,9 @@ class Protocol(Settings):
     window_messages: int = 1_024
     window_bytes: int = 67_108_864
     total_messages: int = 0
+    state: str = "keys"
+    standing_keys_max: int = 131_072
+    standing_bytes_max: int = 67_108_864
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -79,6 +83,7 @@ class Protocol(Settings):
     stability_ride_ms: float = 0.0
     safety_rest_messages: int = 0
     nak_delay_ms: float = 2.0
+    membership: str = "closed"
     sealed: bool = False
     # end of settings
 
@@ -118,6 +123,8 @@ class ProtocolScenario(Settings):
     # How long after the traffic the run goes on at most, until nothing is left to deliver or keep.
     drain_s: Seconds = 60.0
     senders: Nodes = (0,)
+    # Of an open group: those that only receive.
+    readers: Nodes = ()
     traffic: Traffic = field(default_factory=Overwrites)
     protocol: Protocol = field(default_factory=Protocol)
     network: Network = field(default_factory=Lan)
@@ -140,7 +147,9 @@ class ProtocolScenario(Settings):
             )
         if not self.senders or len(set(self.senders)) != len(self.senders):
             raise ConfigError(f"senders is {list(self.senders)}; name at least one, and none twice")
-        if self.protocol.reliability == "group" and self.protocol.f >= self.members:
+        self._require_open()
+        counted = self.protocol.reliability == "group" and not self.open
+        if counted and self.protocol.f >= self.members:
             raise ConfigError(
                 f"protocol.f is {self.protocol.f}, but the group has {self.members} members"
             )
@@ -155,9 +164,30 @@ class ProtocolScenario(Settings):
         self._require_members()
         self._require_lives()
 
+    @property
+    def open(self) -> bool:
+        """Whether processes come and go."""
+        return self.protocol.membership == "open"
+
+    def _require_open(self) -> None:
+        """Only processes of an open group come later or only read; readers do not send."""
+        joins = any(isinstance(fault, Join) for fault in self.processes)
+        if not self.open and (joins or self.readers):
+            what = "a process that joins" if joins else "readers"
+            raise ConfigError(f"{what}, but the group is closed; say protocol.membership = 'open'")
+        for member in self.readers:
+            if member in self.senders:
+                raise ConfigError(
+                    f"member {member} is in senders and in readers; readers send nothing"
+                )
+
     def _require_members(self) -> None:
         """Every member that is named exists."""
-        named = {"senders": self.senders, "faults.to_members": self.faults.to_members}
+        named = {
+            "senders": self.senders,
+            "readers": self.readers,
+            "faults.to_members": self.faults.to_members,
+        }
         for at, link in enumerate(self.links):
             named[f"links[{at}].member"] = (link.member,)
         for at, consumer in enumerate(self.consumers):
@@ -165,7 +195,8 @@ class ProtocolScenario(Settings):
         for at, partition in enumerate(self.faults.partitions):
             named[f"faults.partitions[{at}].members"] = partition.members
         for at, fault in enumerate(self.processes):
-            named[f"processes[{at}].member"] = (fault.member,)
+            last = fault.member + fault.count - 1 if isinstance(fault, Join) else fault.member
+            named[f"processes[{at}].member"] = (fault.member, last)
         for key, members in named.items():
             for member in members:
                 if member >= self.members:
@@ -174,20 +205,26 @@ class ProtocolScenario(Settings):
                     )
 
     def _require_lives(self) -> None:
-        """Processes crash, pause and leave while they live, and restart when they have crashed."""
-        alive = dict.fromkeys(range(self.members), True)
+        """Processes join first, crash, pause and leave while they live, and restart when they have
+        crashed.
+        """
+        later = self.come_later()
+        alive = {member: member not in later for member in range(self.members)}
         left: set[int] = set()
         paused_until_s: dict[int, float] = {}
         for at, fault in sorted(self._numbered(), key=lambda pair: pair[1].at_s):
-            if fault.member in left or alive[fault.member] == isinstance(fault, Restart):
+            begins = isinstance(fault, Restart | Join)
+            again = isinstance(fault, Join) and fault.member not in later
+            if fault.member in left or alive[fault.member] == begins or again:
                 state = "alive" if alive[fault.member] else "gone"
                 state = "leaving, or has left for good" if fault.member in left else state
                 raise ConfigError(
                     f"processes[{at}]: {fault.kind} of member {fault.member} at {fault.at_s:g} s, "
                     f"when it is {state}"
                 )
-            if isinstance(fault, Crash | Restart):
-                alive[fault.member] = isinstance(fault, Restart)
+            if begins or isinstance(fault, Crash):
+                alive[fault.member] = begins
+            later.discard(fault.member)
             if isinstance(fault, Leave):
                 left.add(fault.member)
             if isinstance(fault, Pause):
@@ -205,11 +242,15 @@ class ProtocolScenario(Settings):
     def _numbered(self) -> Iterator[tuple[int, ProcessFault]]:
         """The same, each with the place of the table in `processes` that says so."""
         for at, fault in enumerate(self.processes):
-            if isinstance(fault, Restarts):
+            if isinstance(fault, Restarts | Join):
                 for one in fault.each():
                     yield at, one
             else:
                 yield at, fault
+
+    def come_later(self) -> set[int]:
+        """The processes that do not start with the run."""
+        return {fault.member for fault in self.process_faults() if isinstance(fault, Join)}
 
     def comes_back(self, member: int, after_s: float) -> bool:
         """Whether a crashed member restarts at some time."""

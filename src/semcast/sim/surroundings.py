@@ -218,6 +218,26 @@ class Leave(Settings):
 
 
 @dataclass(frozen=True)
+class Join(Settings):
+    """In an open group: a process starts at this time and not with the run; or `count` processes,
+    from this one on, one after the other within so long.
+    """
+
+    member: Node
+    at_s: Seconds
+    count: Annotated[int, Between(1, SCENARIO_MEMBERS_MAX)] = 1
+    within_s: Seconds = 0.0
+    kind: Literal["join"] = "join"
+
+    def each(self) -> "tuple[Join, ...]":
+        """Each start by itself."""
+        gap_s = self.within_s / self.count
+        return tuple(
+            Join(self.member + number, self.at_s + number * gap_s) for number in range(self.count)
+        )
+
+
+@dataclass(frozen=True)
 class Restarts(Settings):
     """A process crashes and comes back `times` times: at `at_s`, and then every `every_s`."""
 
@@ -245,4 +265,4 @@ class Restarts(Settings):
         return tuple(found)
 
 
-ProcessFault: TypeAlias = Crash | Restart | Pause | Slow | Leave
+ProcessFault: TypeAlias = Crash | Restart | Pause | Slow | Leave | Join

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from semcast.ids import Source
+from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.wire.message import Message
+
+_COUNTED: Final = (
+    "multicast", "deliver", "state", "ignore", "delivery", "retransmit", "skip", "nak", "resend",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,15 @@ class Tally(Observer):
         self._clock: Final = clock
         self._journal: Final = journal
         self._latencies_ns: Final = array("q")
-        self._counts: Final = dict.fromkeys(
-            ("multicast", "deliver", "delivery", "retransmit", "skip", "nak", "resend"), 0
-        )
+        self._counts: Final = dict.fromkeys(_COUNTED, 0)
         self._born_ns: Final = clock()
         self._died_ns = span.until_ns
         self._blocked_since_ns = -1
         self._blocked_ns = 0
+        # From when until when each time its sender found no room.
+        self.held_up: Final[list[tuple[int, int]]] = []
+        # Called when another view counts.
+        self.on_view: Callable[[str, View], None] | None = None
         self.datagrams_sent = 0
         self.bytes_sent = 0
         self.datagrams_received = 0
@@ -98,7 +105,7 @@ class Tally(Observer):
         if self._journal is not None:
             self._journal.message(event, message, where, cover)
         now_ns = self._clock()
-        if event == "receive" or not self._span.holds(now_ns):
+        if event in ("receive", "ignore", "state") or not self._span.holds(now_ns):
             return
         if event == "deliver" and self._span.holds(message.sent_ns):
             self._latencies_ns.append(now_ns - message.sent_ns)
@@ -119,14 +126,17 @@ class Tally(Observer):
         elif event in ("skip", "nak") and self._span.holds(now_ns):
             self._counts[event] += 1
 
-    def view(self, number: int) -> None:
+    def view(self, view: View) -> None:
         """Another view counts."""
         if self._journal is not None:
-            self._journal.view(number)
+            self._journal.view(view)
+        if self.on_view is not None:
+            self.on_view(self.node, view)
 
     def unblock(self) -> None:
         """The sender is not blocked any more, or is gone."""
         if self._blocked_since_ns >= 0:
+            self.held_up.append((self._blocked_since_ns, self._clock()))
             self._blocked_ns += self._span.part_ns(self._blocked_since_ns, self._clock())
         self._blocked_since_ns = -1
 

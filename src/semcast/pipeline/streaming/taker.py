@@ -12,7 +12,7 @@ from typing import Final
 
 from semcast.errors import GroupClosedError
 from semcast.live.blocking import Group
-from semcast.live.config import GroupConfig
+from semcast.live.config import GroupConfig, changed
 from semcast.live.meeting import joining
 from semcast.pipeline.streaming.spool import Spool
 
@@ -27,7 +27,8 @@ class Taker:
     """One member and its thread."""
 
     def __init__(self, config: GroupConfig, spool: Spool) -> None:
-        self._config: Final = config
+        # In an open group nobody waits for a stream: it comes and goes as any reader.
+        self._config: Final = changed(config, role="reader") if config.is_open else config
         self._spool: Final = spool
         # Why the thread has ended, if nobody asked it to.
         self.failure: BaseException | None = None
@@ -68,7 +69,7 @@ class Taker:
         """As `joining.wait_complete`, but hears it when it is to stop."""
         engine = group._engine
         until_s = time.monotonic() + self._config.join_timeout_s
-        while not engine.wait_for(lambda: engine.session.member is not None, _PATIENCE_S):
+        while not engine.wait_for(lambda: engine.session.inside, _PATIENCE_S):
             if self._stopping.is_set():
                 raise GroupClosedError("stopped while joining")
             if time.monotonic() >= until_s:

@@ -72,9 +72,11 @@ def survey(events: DataFrame, headers: dict[str, Header]) -> Survey:
             waiting[run].append(Waiting(*one))
     finally:
         counts.unpersist()
+    seen = {run: _seen_of(headers[run], [row for row in rows if row.run == run]) for run in headers}
+    _note_views(events, seen)
     facts = facts_of(
         headers,
-        {run: _seen_of(headers[run], [row for row in rows if row.run == run]) for run in headers},
+        seen,
         {(row.run, row.sender) for row in senders},
         any(row.ranked for row in senders),
         {row.run for row in senders if row.crosses},
@@ -96,6 +98,15 @@ def _seen_of(header: Header, rows: list[Any]) -> Seen:
     elif rows:
         seen.end_ns = max(row.latest_ns for row in rows)
     return seen
+
+
+def _note_views(events: DataFrame, seen: dict[str, Seen]) -> None:
+    """Views are few: every process reports each once."""
+    if not any(one.counts.get("view") for one in seen.values()):
+        return
+    views = events.where("event = 'view' and sender is not null and seq is not null")
+    for row in views.select("run", "node", "at", "sender", "seq", "key").orderBy("at").collect():
+        seen[row.run].note_view(row.node, row.at, row.sender, row.seq, row.key)
 
 
 def _refuse_nameless(events: DataFrame) -> None:

@@ -14,6 +14,7 @@ from semcast.protocol.config import LIVES_MAX, SHAPED_PROTOCOLS
 from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.exploring.bursts import with_burst
 from semcast.sim.exploring.comebacks import with_comebacks
+from semcast.sim.exploring.openings import opened
 from semcast.sim.scenario import Protocol, ProtocolScenario
 from semcast.sim.surroundings import (
     Consumer,
@@ -52,6 +53,14 @@ def case(seed: int, stability: str | None = None) -> ProtocolScenario:
     scenario = with_comebacks(scenario, random.Random(f"explore/{seed}/restarts"))
     scenario = _with_buffers(scenario, random.Random(f"explore/{seed}/buffers"))
     return _with_stability(scenario, random.Random(f"explore/{seed}/stability"), stability)
+
+
+def open_case(seed: int, stability: str | None = None) -> ProtocolScenario:
+    """The open case of a seed. It has generators of its own, so that no closed case changes."""
+    scenario = _Draw(random.Random(f"explore/{seed}/open")).scenario(seed)
+    scenario = opened(scenario, random.Random(f"explore/{seed}/openings"))
+    scenario = replace(scenario, title=f"open case {seed}")
+    return _with_stability(scenario, random.Random(f"explore/{seed}/open stability"), stability)
 
 
 def _with_buffers(scenario: ProtocolScenario, stream: random.Random) -> ProtocolScenario:

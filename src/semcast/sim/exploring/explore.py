@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from typing import Final
 
 from semcast.check import check_all, check_safety
-from semcast.sim.exploring.cases import case
+from semcast.sim.exploring.cases import case, open_case
 from semcast.sim.exploring.rest_bound import calm_s, rest_s
 from semcast.sim.exploring.shrink import shrink
 from semcast.sim.scenario import ProtocolScenario
@@ -27,6 +27,8 @@ from semcast.sim.world import run
 REST: Final = "Rest"
 PACE: Final = "Pace"
 EXCEPTION: Final = "Exception"
+# One in so many cases is open.
+OPEN_EACH: Final = 3
 # How long to look for a smaller scenario, at most.
 SHRINK_S: Final = 60.0
 
@@ -96,17 +98,19 @@ def explore(
     progress: Callable[[Explored], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     stability: str | None = None,
+    membership: str | None = None,
 ) -> Explored:
     """Judge case after case, from `seed` on, until one fails or the time is up.
 
-    With `stability`, every case learns what to forget by that protocol.
+    With `stability`, every case learns what to forget by that protocol; with `membership`, every
+    group is closed, or open.
     """
     until_s = clock() + seconds
     done = Explored()
-    for number, verdict in _verdicts(seed, workers, stability):
+    for number, verdict in _verdicts(seed, workers, stability, membership):
         failure = None
         if verdict.broken:
-            failure = _shrunk(case(number, stability), verdict, clock)
+            failure = _shrunk(drawn(number, stability, membership), verdict, clock)
         done = Explored(
             done.cases + 1,
             done.events + verdict.events,
@@ -120,14 +124,26 @@ def explore(
     return done
 
 
-def judge_case(seed: int, stability: str | None) -> tuple[int, Verdict]:
+def drawn(
+    seed: int, stability: str | None = None, membership: str | None = None
+) -> ProtocolScenario:
+    """The case of a seed: closed or open as asked, or else one in `OPEN_EACH` open."""
+    is_open = seed % OPEN_EACH == 0 if membership is None else membership == "open"
+    return open_case(seed, stability) if is_open else case(seed, stability)
+
+
+def judge_case(
+    seed: int, stability: str | None, membership: str | None = None
+) -> tuple[int, Verdict]:
     """One case, by its seed; what workers do."""
-    return seed, judge(case(seed, stability))
+    return seed, judge(drawn(seed, stability, membership))
 
 
-def _verdicts(seed: int, workers: int, stability: str | None) -> Iterator[tuple[int, Verdict]]:
+def _verdicts(
+    seed: int, workers: int, stability: str | None, membership: str | None
+) -> Iterator[tuple[int, Verdict]]:
     """The verdicts on all cases from a seed on, in whatever order workers have them."""
-    one = partial(judge_case, stability=stability)
+    one = partial(judge_case, stability=stability, membership=membership)
     if workers == 1:
         yield from map(one, count(seed))
         return

@@ -12,7 +12,7 @@ run is judged.
 from typing import Final
 
 from semcast.sim.scenario import ProtocolScenario
-from semcast.sim.surroundings import Costs, Ideal, Lan, Pause, Shared, Slow
+from semcast.sim.surroundings import Costs, Ideal, Lan, Leave, Pause, Shared, Slow
 
 # A factor for bad luck, and for delays that add up.
 SLACK: Final = 2.0
@@ -24,6 +24,9 @@ VOTES: Final = 12
 MESSAGES_PER_ROUND_TRIP: Final = 8
 # How often a message may be sent again: by several members, and to everybody.
 COPIES: Final = 4
+# In an open group somebody who is gone, stopped or cut off has to be noticed first, and the living
+# come back: views change, one after the other.
+OPEN_S: Final = 12.0
 
 
 def calm_s(scenario: ProtocolScenario) -> float:
@@ -40,7 +43,10 @@ def calm_s(scenario: ProtocolScenario) -> float:
             ends_s += fault.for_s
         elif fault.kind == "crash":
             ends_s += scenario.detection_ms / 1000
-        if fault.kind != "leave":
+        if isinstance(fault, Leave):
+            # In an open group others have to notice that it is gone.
+            ends_s += fault.within_s if scenario.open else 0.0
+        if scenario.open or not isinstance(fault, Leave):
             times.append(ends_s)
     return max(times)
 
@@ -53,6 +59,7 @@ def rest_s(scenario: ProtocolScenario) -> float:
     votes_s = VOTES * (period_ms / 1000 + _round_trip_s(scenario))
     repair_s = window / MESSAGES_PER_ROUND_TRIP * _round_trip_s(scenario)
     leaving_s = scenario.detection_ms / 1000 if _leaves(scenario) else 0.0
+    leaving_s += OPEN_S if scenario.open else 0.0
     return SLACK * (WAIT_S + votes_s + repair_s + _transmission_s(scenario, window)) + leaving_s
 
 

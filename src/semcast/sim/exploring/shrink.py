@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, Final
 
 from semcast.errors import SemcastError
+from semcast.sim.exploring import openings
 from semcast.sim.scenario import Protocol, ProtocolScenario
 from semcast.sim.surroundings import Consumer, Crash, Faults, Ideal, Restarts
 from semcast.sim.traffic import Overwrites
@@ -16,7 +17,7 @@ from semcast.sim.traffic import Overwrites
 # Keys that are written even where they have the default: they say which kind of table it is.
 _ALWAYS: Final = ("kind", "model", "seed")
 # Making these larger does not make a scenario simpler.
-_KEPT: Final = ("reliability", "f", "delivery_messages", "window_messages")
+_KEPT: Final = ("reliability", "membership", "f", "delivery_messages", "window_messages")
 
 
 def shrink(
@@ -44,6 +45,8 @@ def within_promise(scenario: ProtocolScenario) -> bool:
     A member that comes back has lost what it had, so it counts from its first crash on. It counts
     once: the copies that it loses in later crashes are none that anybody relied on.
     """
+    if scenario.open:
+        return openings.within_promise(scenario)
     crashed = {fault.member for fault in scenario.process_faults() if isinstance(fault, Crash)}
     return scenario.protocol.reliability == "sender" or len(crashed) <= scenario.protocol.f
 
@@ -122,6 +125,7 @@ def _fewer_members(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:
     yield {
         "members": last,
         "senders": without(scenario.senders) or (0,),
+        "readers": without(scenario.readers),
         "links": tuple(link for link in scenario.links if link.member != last),
         "consumers": tuple(one for one in consumers if one.members),
         "processes": tuple(one for one in scenario.processes if one.member != last),

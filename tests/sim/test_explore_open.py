@@ -1,0 +1,76 @@
+"""Open cases of the explorer: what they draw, and that groups and feeds keep their promises."""
+
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from semcast.settings.table import STABILITY_PROTOCOLS
+from semcast.sim.exploring import openings
+from semcast.sim.exploring.cases import open_case
+from semcast.sim.exploring.explore import OPEN_EACH, drawn, explore, judge
+from semcast.sim.exploring.shrink import shrink, to_toml
+from semcast.sim.scenario import load
+
+CASES = 30
+CASES_EACH = 4
+
+
+def test_open_groups_and_feeds_keep_their_promises() -> None:
+    found = explore(CASES, seed=1, clock=count().__next__, membership="open")
+    assert found.failure is None, f"semcast sim replay {found.failure.seed} --membership open"
+    assert found.cases == CASES
+
+
+@pytest.mark.parametrize("stability", STABILITY_PROTOCOLS)
+def test_each_stability_protocol_follows_who_comes_and_goes(stability: str) -> None:
+    seeds = [seed for seed in range(100, 200) if open_case(seed).protocol.reliability == "group"]
+    for seed in seeds[:CASES_EACH]:
+        verdict = judge(open_case(seed, stability))
+        replay = f"semcast sim replay {seed} --membership open --stability {stability}"
+        assert verdict.broken == {}, replay
+
+
+def test_every_third_case_is_open_unless_it_is_said() -> None:
+    found = [drawn(seed).open for seed in range(3 * OPEN_EACH)]
+    assert found.count(True) == 3
+    assert not drawn(OPEN_EACH, membership="closed").open
+    assert drawn(1, membership="open").open
+
+
+def test_open_cases_draw_everything_that_can_happen() -> None:
+    cases = [open_case(seed) for seed in range(200)]
+    kinds = Counter(fault.kind for one in cases for fault in one.processes)
+    assert kinds.keys() >= {"join", "leave", "crash", "restart", "pause"}
+    cuts = [cut for one in cases for cut in one.faults.partitions]
+    assert any(cut.one_way for cut in cuts)
+    assert any(not cut.one_way and cut.until_s - cut.at_s > 1 for cut in cuts)
+    assert {one.protocol.reliability for one in cases} == {"sender", "group"}
+    assert {one.protocol.stability for one in cases} == set(STABILITY_PROTOCOLS)
+    assert any(one.readers for one in cases if one.protocol.reliability == "group")
+    assert any(one.readers for one in cases if one.protocol.reliability == "sender")
+
+
+def test_open_cases_stay_within_what_is_promised() -> None:
+    assert all(openings.within_promise(open_case(seed)) for seed in range(300))
+
+
+def test_the_same_seed_gives_the_same_open_case() -> None:
+    assert open_case(7) == open_case(7)
+    assert open_case(7, "train").processes == open_case(7).processes
+
+
+def test_an_open_case_is_replayed_from_its_file(tmp_path: Path) -> None:
+    for seed in range(20):
+        path = tmp_path / f"{seed}.toml"
+        path.write_text(to_toml(open_case(seed)))
+        assert load(path) == open_case(seed)
+
+
+def test_a_smaller_open_case_is_still_within_what_is_promised() -> None:
+    seed = next(seed for seed in range(100) if len(open_case(seed).processes) > 8)
+    found = shrink(open_case(seed), lambda one: one.open and one.duration_s > 0.5, lambda: True)
+    assert openings.within_promise(found)
+    assert found.open
+    assert len(found.processes) < len(open_case(seed).processes)
