@@ -40,6 +40,8 @@ LIVE = (
     "host/engine.py",
     "meeting/notes.py",
     "meeting/session.py",
+    "meeting/places.py",
+    "meeting/open_session.py",
     "sockets/datagrams.py",
     "sockets/offload.py",
     "host/portion.py",

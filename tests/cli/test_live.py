@@ -312,7 +312,7 @@ def test_tail_prints_what_comes_as_json_lines_and_leaves(secrets: tuple[str, str
         rows = [json.loads(line) for line in command.end().splitlines()]
         wait_until(lambda: [v.state for v in group["a"].view if v.name == "cli"] == ["left"])
     assert [list(row) for row in rows] == [
-        ["sender", "seq", "key", "payload", "payload_base64", "sent_ns", "skipped"]
+        ["sender", "seq", "key", "payload", "payload_base64", "sent_ns", "skipped", "state"]
     ] * 3
     assert [(row["payload"], row["payload_base64"]) for row in rows] == [
         ("text", None), (None, "/wA="), ("third", None),
@@ -473,14 +473,15 @@ MISTAKES = [
     "keys install quotes 2 --insecure --new-secret-file no-such-file",
     "keys use quotes 0 --insecure",
     "keys nonsense",
-    "send quotes hello --insecure",
+    "send quotes hello --insecure --role nobody",
+    "send quotes hello --insecure --role reader --size 2",
     "send quotes hello --size 2",
     "send quotes hello --insecure --size -1",
     "send quotes hello --insecure --members a,b --name c",
     "send quotes hello --insecure --size 2 --interface nosuch0",
     "send quotes hello --insecure --size 2 --interface lo --join-timeout 0.1",
     "tail quotes --insecure --count -1",
-    "record quotes --insecure",
+    "record quotes --insecure --interface lo --join-timeout 0.1",
     "replay no-such-file quotes --insecure --size 2",
     "replay . quotes --insecure --size 2",
     "replay no-such-file quotes --insecure --size 2 --speed 0",
@@ -531,7 +532,7 @@ def test_help_explains_every_option_and_gives_an_example(
     for option in ("--secret-file", "--insecure", "--peers", "--interface", "--config", "--json"):
         assert f"  {option} " in out
     if name in ("send", "tail", "record", "replay"):
-        assert "Membership is static" in out
+        assert "If the group is closed" in out
         assert "  --members " in out
     else:
         assert "  --timeout " in out

@@ -20,7 +20,8 @@ TWO_BUFFER_KEYS = [
 ]  # fmt: skip
 GROUP_KEYS = [
     "model", "seed", "members", "measured_s", "sent_rate_msg_s", "delivered_rate_min_msg_s",
-    "nodes", "quiescent", "ended_s", "journal_events", "journal_file", "checked", "violations",
+    "nodes", "quiescent", "ended_s", "membership", "journal_events", "journal_file", "checked",
+    "violations",
 ]  # fmt: skip
 NODE_KEYS = [
     "node", "sent_rate_msg_s", "delivered_rate_msg_s", "not_delivered_share", "sent", "delivered",

@@ -123,7 +123,8 @@ def test_what_is_asked_of_groups(capsys: pytest.CaptureFixture[str]) -> None:
     names = ["market-data-feed-1", "reader"]
     asked = [
         {
-            "name": name, "state": "silent", "slow": True, "address": "192.168.100.200 port 45678",
+            "name": name, "state": "suspected", "slow": True,
+            "address": "192.168.100.200 port 45678",
             "sent_messages": 12_345_678, "delivered_messages": 12_345_678, "held_messages": 65_536,
             "behind_ms": 123_456.0, "purge_ratio": 0.99,
         }

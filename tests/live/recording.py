@@ -19,6 +19,7 @@ from semcast.live.meeting.roster import member_id
 from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember
 from semcast.wire.encode import FrameWriter
+from semcast.wire.families import agreement, probes, readers, state
 from semcast.wire.families.measures import Tree
 from semcast.wire.frames import DATA, FRAME_HEAD_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
@@ -41,9 +42,16 @@ class Seen:
     datagram: bytes
 
 
+# Frames that only open groups send, and those of state: `test_open_groups.py` replays these.
+ONLY_OPEN = {
+    line.name for family in (agreement.FAMILY, probes.FAMILY, readers.FAMILY) for line in family
+}
+OPEN_FRAMES = ONLY_OPEN | {line.name for line in state.FAMILY}
+
+
 def frame_kinds() -> list[str]:
     """As the wire's own table has them."""
-    return list(FRAME_NAMES.values())
+    return [name for name in FRAME_NAMES.values() if name not in ONLY_OPEN]
 
 
 def note_kinds() -> list[str]:

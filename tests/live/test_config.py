@@ -53,7 +53,7 @@ BAD: dict[str, list[object]] = {
     "secret": [b"short", "short", b"x" * 2000],
     "suite": ["rot13", ""],
     "members": [["b", "c"], ["a", "b", "b"], ["a", ""], ["a", "x" * 65]],
-    "size": [0, -1, GROUP_SIZE_MAX + 1],
+    "size": [-1, GROUP_SIZE_MAX + 1],
     "join_timeout_s": [-1.0, math.nan, math.inf],
     "transport": ["tcp", ""],
     "port": [-1, 65_536],
@@ -111,8 +111,14 @@ def test_a_refusal_names_the_setting_and_the_value(setting: str) -> None:
     refused(lambda: configure(GOOD | {setting: -1}), setting.partition("_m")[0], "-1")
 
 
-def test_who_is_in_the_group_has_to_be_said() -> None:
-    refused(lambda: configure({"group": "g", "secret": SECRET}), "members (", "size (")
+def test_a_group_is_open_unless_its_members_are_counted() -> None:
+    assert configure({"group": "g", "secret": SECRET}).is_open
+    assert not configure(GOOD).is_open
+    assert not configure(GOOD | {"members": ["a", "b"], "size": 0}).is_open
+
+
+def test_a_reader_of_a_closed_group_is_refused() -> None:
+    refused(lambda: configure(GOOD | {"role": "reader"}), "role 'reader'", "leave these out")
 
 
 def test_members_and_size_may_not_contradict_each_other() -> None:

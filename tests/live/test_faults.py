@@ -84,7 +84,7 @@ def test_who_is_stopped_for_three_seconds_loses_nothing(way: Way, tmp_path: Path
         nodes["c"].pause()
         nodes["a"].call("traffic", count=1500, gap_s=0.002, keys=10)
         wait_until(lambda: not nodes["a"].call("sending"), "a has sent all, in 3 s", 60)
-        wait_until(lambda: has_event(nodes["b"], "silent", "c"), "b finds c silent")
+        wait_until(lambda: has_event(nodes["b"], "suspected", "c"), "b finds c silent")
         nodes["c"].resume()
         sent: list[list[str]] = nodes["a"].call("sent")
         unmarked = [text for key, text in sent if not key]

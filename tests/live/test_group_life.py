@@ -77,12 +77,12 @@ def test_by_default_everybody_waits_for_a_stopped_member_and_goes_on_with_it(
             node.call("collect")
         nodes["c"].pause()
         nodes["a"].call("traffic", count=200)
-        wait_until(lambda: has_event(nodes["a"], "silent", "c"), "c is silent to a")
+        wait_until(lambda: has_event(nodes["a"], "suspected", "c"), "c is silent to a")
         wait_until(lambda: has_event(nodes["a"], "blocked", "a"), "a says that it is blocked")
         assert len(nodes["a"].call("sent")) < 200
         nodes["c"].resume()
         wait_until(lambda: len(nodes["c"].call("collected")) == 200, "c has everything")
-        wait_until(lambda: has_event(nodes["a"], "back", "c"), "c is back to a")
+        wait_until(lambda: has_event(nodes["a"], "recovered", "c"), "c is back to a")
         wait_until(lambda: has_event(nodes["a"], "unblocked", "a"), "a is no longer blocked")
         wanted = [f"{number}:" for number in range(200)]
         for name in "bc":

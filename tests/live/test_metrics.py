@@ -102,8 +102,12 @@ def test_every_name_says_its_unit() -> None:
     counted = (
         "messages|datagrams|bytes|calls|full|errors|large|events|naks|times|seconds|rounds|trees"
     )
-    measured = "messages|seconds|pages|bytes|sources"
-    whole = ("semcast_members", "semcast_multicast_transport")
+    measured = "messages|seconds|pages|bytes|sources|keys"
+    # Counts of members, and what is so or not.
+    whole = [
+        "semcast_members", "semcast_multicast_transport",
+        "semcast_state_pending", "semcast_state_incomplete",
+    ]  # fmt: skip
     for metric in METRICS.values():
         units = f"({counted})_total" if metric.is_counter else f"({measured})"
         assert re.fullmatch(rf"semcast_\w+_{units}", metric.name) or metric.name in whole

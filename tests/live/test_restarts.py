@@ -87,9 +87,13 @@ class Restarting:
         return self.c.stable
 
     def rest(self) -> None:
-        """All have everything: nobody keeps a message for others, of whatever life."""
+        """All have everything: nobody keeps a message for others, of whatever life, and the last
+        life has got what stood when it came.
+        """
         self.world.network.loss = 0.0
         self.go_on(lambda: all(one.stats()["retained_held"] == 0 for one in self.members()))
+        self.go_on(lambda: not any(one.stats()["state_pending"] for one in self.members()))
+        self.c.receive_many()
 
     def members(self) -> list[Machine]:
         everybody = [*(reader.member for reader in self.readers), self.c]

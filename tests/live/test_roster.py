@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import ID_MAX
-from semcast.live.meeting.roster import Roster, member_id
+from semcast.live.meeting.closed_roster import ClosedRoster as Roster
+from semcast.live.meeting.roster import member_id
+from semcast.settings.table import GROUP_SIZE_MAX
 from semcast.wire.frames import FRAME_HEAD_BYTES
 from semcast.wire.limits import Limits
 
@@ -336,7 +338,7 @@ def test_garbage_raises_only_our_error_and_changes_nothing(
         {"status": {"held": float("nan")}},
         {"status": {"held": 10**400}},
         {"status": {f"{key}": 0 for key in range(100)}},
-        {"members": [f"m{number}" for number in range(65)]},
+        {"members": [f"m{number}" for number in range(GROUP_SIZE_MAX + 1)]},
         {"members": ["ann", "ann"]},
         {"peers": [["bob", ID_MAX + 1, 1, "10.0.0.2", 1]]},
         {"peers": [["bob", 1, 1, "10.0.0.2", 0]]},
@@ -364,17 +366,17 @@ def test_a_hello_under_another_name_is_refused() -> None:
 
 def test_what_is_remembered_of_strangers_is_bounded() -> None:
     roster = Roster("ann", 1, ("ann", "bob"), 0)
-    for number in range(3000):
+    for number in range(GROUP_SIZE_MAX + 1000):
         name = f"stranger {number}"
         said = HELLO | {"name": name, "left": [[number, 1]], "evicted": [[number, 1]]}
         roster.on_hello(said, member_id(name), 1, ("10.0.0.2", 7400), 1)
         roster.on_hello(HELLO | {"left": [[number, 1]]}, member_id("bob"), 1, ("10.0.0.2", 1), 1)
-    assert len(roster.strangers) <= 1024
-    assert len(roster.left) <= 1024
+    assert len(roster.strangers) <= GROUP_SIZE_MAX
+    assert len(roster.left) <= GROUP_SIZE_MAX
     assert len(roster.peers) == 1
 
 
 def test_two_names_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semcast.live.meeting.roster.member_id", lambda _: 7)
+    monkeypatch.setattr("semcast.live.meeting.closed_roster.member_id", lambda _: 7)
     with pytest.raises(ConfigError, match="same id"):
         Roster("ann", 1, ("ann", "bob"), 0)

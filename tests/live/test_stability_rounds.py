@@ -82,7 +82,7 @@ def test_every_message_becomes_stable_at_every_member_and_none_too_early(
         node.call("traffic", count=COUNT, keys=4, gap_s=0.05)
     wait_until(lambda: hosts[other].call("count", sender=stopped) > 5, "some messages came")
     hosts[stopped].pause()
-    wait_until(lambda: has_event(hosts[other], "silent", stopped), "it is missed")
+    wait_until(lambda: has_event(hosts[other], "suspected", stopped), "it is missed")
     hosts[stopped].resume()
     for node in hosts:
         wait_until(lambda node=node: at_rest(node), f"{node.name} is at rest", 60)  # type: ignore[misc]

@@ -193,7 +193,7 @@ def test_options_of_commands_come_from_the_table(capsys: pytest.CaptureFixture[s
     ("options", "told"),
     [
         (["--transport", "oak"], "transport is 'oak'; choose one of 'auto', 'multicast'"),
-        (["--size", "9999"], "size is 9999; it goes from 0 to 1024"),
+        (["--size", "9999"], "size is 9999; it goes from 0 to 4096"),
         (["--join-timeout", "-1"], "join_timeout_s is -1; it goes from 0"),
         (["--members", "b,c"], "not among members: b, c"),
     ],

@@ -106,11 +106,16 @@ class Target:
         return from_environment(self._settings() | more, environment)
 
     @contextmanager
-    def joined(self, **more: Any) -> "Iterator[Group]":
-        """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does."""
+    def joined(self, reads: bool = False, **more: Any) -> "Iterator[Group]":
+        """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does. One that only
+        `reads` is a reader, where the group is open.
+        """
         import semcast.blocking
+        from semcast.live.config import changed
 
         config = self.config(**more)
+        if reads and config.is_open:
+            config = changed(config, role="reader")
         with _terminated_cleanly():
             with _saying_so_if_it_takes_long(config):
                 joined = semcast.blocking.join(self.group, config=config)
@@ -207,12 +212,8 @@ def _saying_so_if_it_takes_long(config: "GroupConfig") -> Iterator[None]:
     """Say that we wait for other members, if they take their time to come."""
 
     def say() -> None:
-        log.warning(
-            "waiting for the other %d members of %r, up to %g s",
-            config.group_size - 1,
-            config.group,
-            config.join_timeout_s,
-        )
+        others = "somebody" if config.is_open else f"the other {config.group_size - 1} members"
+        log.warning("waiting for %s of %r, up to %g s", others, config.group, config.join_timeout_s)
 
     timer = threading.Timer(_LONG_S, say)
     timer.daemon = True

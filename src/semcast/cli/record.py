@@ -27,18 +27,18 @@ def record(
     ] = 0.0,
     as_json: JsonOption = False,
 ) -> int:
-    """Join a group as a member that only records, until Ctrl-C.
+    """Join a group as a reader that only records, until Ctrl-C.
 
-    Membership is static in this version: the others must count this member, by name or by number.
-    The journal is what this member saw: a folder of Parquet files, for `semcast.check` and others.
+    If the group is closed (--members or --size at the others), say the same here. The journal is
+    what this process saw: a folder of Parquet files, for `semcast check` and others.
 
     \b
     Example:
-      semcast record quotes --out journal --name scribe --members feed,reader,scribe
+      semcast record quotes --out journal --secret-file secret.txt
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     # An interrupt is how it is ended, and no reason to leave in a hurry.
     with (
-        target.joined(record=str(out), record_run=run, deliver_own=False) as group,
+        target.joined(True, record=str(out), record_run=run, deliver_own=False) as group,
         contextlib.suppress(KeyboardInterrupt),
     ):
         how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"

@@ -44,13 +44,13 @@ def replay(
 
     Payloads are zeros. Messages without a key are never replaced. The trace is one stream, which
     this member sends; with --per-sender each of its senders becomes a member, of the same name.
-    Membership is static in this version: the others must count all of them, by name or by number.
+    If the group is closed (--members or --size at the others), say the same here.
 
     \b
     Example:
-      semcast replay quotes.csv.gz quotes --name feed --members feed,fast,slow
-      semcast replay quotes.csv.gz quotes --name feed --size 3 --max
-      semcast replay two-feeds.csv quotes --per-sender --members nyse,lse,reader
+      semcast replay quotes.csv.gz quotes --name feed --secret-file secret.txt
+      semcast replay quotes.csv.gz quotes --secret-file secret.txt --max
+      semcast replay two-feeds.csv quotes --per-sender --secret-file secret.txt
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     if not 0 < speed < 1e9:
         raise ConfigError(f"--speed {speed:g}; it is a number above 0")

@@ -29,12 +29,12 @@ def send(
 ) -> int:
     """Join a group as a member, send, and leave when everybody has it.
 
-    Membership is static in this version: the others must count this member, by name or by number.
+    If the group is closed (--members or --size at the others), say the same here.
 
     \b
     Example:
-      semcast send quotes --name cli --members feed,reader,cli --key AAPL 101.25
-      tail -f prices.txt | semcast send quotes --name cli --size 3
+      semcast send quotes --secret-file secret.txt --key AAPL 101.25
+      tail -f prices.txt | semcast send quotes --secret-file secret.txt
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     sent = 0
     with target.joined(deliver_own=False) as group, discarding(group):
@@ -43,7 +43,7 @@ def send(
             sent += 1
         if drain_s > 0:
             group.drain(drain_s)
-        members = [one.name for one in group.view if one.state in ("here", "silent")]
+        members = [one.name for one in group.view if one.state in ("here", "suspected")]
     if as_json:
         print_json({"group": target.group, "sent_messages": sent, "members": members})
     else:

@@ -22,6 +22,14 @@ StabilityOption: TypeAlias = Annotated[
     ),
 ]
 
+MembershipOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--membership",
+        help="Only groups that are closed, or open. Without it, every third case is open.",
+    ),
+]
+
 
 def sim_explore(
     seconds: Annotated[
@@ -35,12 +43,14 @@ def sim_explore(
         Path, typer.Option("--out", help="Folder for a scenario that fails, to replay it.")
     ] = Path(),
     stability: StabilityOption = None,
+    membership: MembershipOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run random groups, traffic and faults, and check everything that was promised.
 
     In a quarter of all cases a sender fills its window under loss and crashes, and members leave
-    soon after. A group must be at rest within a time that follows from its case.
+    soon after. To every third group processes come, and leave, crash, restart, stop or are cut off.
+    A group must be at rest within a time that follows from its case.
 
     A case that fails is shrunk, written as a scenario, and printed with the command that replays
     it; the exit code is then 1.
@@ -57,7 +67,9 @@ def sim_explore(
         raise InputError(f"--out {out} is not a folder; make it first")
     protocol = None if stability is None else stability_named(stability)
     with _progress() as show:
-        found = explore(seconds, seed, workers, show, stability=protocol)
+        found = explore(
+            seconds, seed, workers, show, stability=protocol, membership=_membership(membership)
+        )
     replay = None if found.failure is None else _write(found.failure, out)
     if as_json:
         failure = found.failure
@@ -68,13 +80,14 @@ def sim_explore(
                 "virtual_s": found.virtual_s,
                 "first_seed": seed,
                 "stability": protocol,
+                "membership": membership,
                 "failed_seed": None if failure is None else failure.seed,
                 "violations": [] if failure is None else list(failure.broken.values()),
                 "replay": replay,
             }
         )
     else:
-        _print(found, seed, protocol, replay)
+        _print(found, seed, protocol, membership, replay)
     return 0 if found.failure is None else VIOLATION
 
 
@@ -83,6 +96,7 @@ def sim_replay(
         str, typer.Argument(metavar="SEED|FILE", help="The seed of a case, or a scenario file.")
     ],
     stability: StabilityOption = None,
+    membership: MembershipOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run one case of the explorer again: by its seed, or as the file that was written for it.
@@ -94,14 +108,18 @@ def sim_replay(
       semcast sim replay failure-1017.toml
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
-    from semcast.sim.exploring.cases import case
-    from semcast.sim.exploring.explore import judge
-    from semcast.sim.scenario import ProtocolScenario, load
+    from semcast.sim.exploring.explore import drawn, judge
+    from semcast.sim.scenario import ProtocolScenario, Scenario, load
 
     protocol = None if stability is None else stability_named(stability)
     if protocol is not None and not what.isdecimal():
         raise InputError(f"{what}: a file says which protocol; leave out --stability")
-    scenario = case(int(what), protocol) if what.isdecimal() else load(Path(what))
+    if membership is not None and not what.isdecimal():
+        raise InputError(f"{what}: a file says which membership; leave out --membership")
+    if what.isdecimal():
+        scenario: Scenario = drawn(int(what), protocol, _membership(membership))
+    else:
+        scenario = load(Path(what))
     if not isinstance(scenario, ProtocolScenario):
         raise InputError(f"{what}: only scenarios with model = 'protocol' can be replayed")
     verdict = judge(scenario)
@@ -128,6 +146,16 @@ def stability_named(name: str) -> str:
     return name
 
 
+def _membership(name: str | None) -> str | None:
+    """What --membership says, checked."""
+    from semcast.journal.header import MEMBERSHIPS
+    from semcast.settings.setting import require_choice
+
+    if name is not None:
+        require_choice("--membership", name, MEMBERSHIPS)
+    return name
+
+
 def _write(failure: "Failure", out: Path) -> str:
     """Write the scenario of a failure; the command that replays it."""
     from semcast.sim.exploring.shrink import to_toml
@@ -137,8 +165,11 @@ def _write(failure: "Failure", out: Path) -> str:
     return f"semcast sim replay {path}"
 
 
-def _print(found: "Explored", seed: int, protocol: str | None, replay: str | None) -> None:
+def _print(
+    found: "Explored", seed: int, protocol: str | None, membership: str | None, replay: str | None
+) -> None:
     all_with = "" if protocol is None else f" --stability {protocol}"
+    all_with += "" if membership is None else f" --membership {membership}"
     print_words(
         f"{found.cases} cases{all_with} from seed {seed} on, {found.events:,} events, "
         f"{found.virtual_s / 3600:.2f} virtual hours."

@@ -12,6 +12,7 @@ from semcast.cli._output import JsonOption, print_json, print_table, print_words
 
 if TYPE_CHECKING:
     from semcast.check import Report
+    from semcast.sim.attendance import Times
     from semcast.sim.scenario import ProtocolScenario, TwoBufferScenario
     from semcast.sim.tally import NodeOutcome
     from semcast.sim.two_buffers import Outcome
@@ -197,6 +198,7 @@ def _as_json(
         "nodes": [asdict(node) for node in outcome.nodes],
         "quiescent": outcome.quiescent,
         "ended_s": outcome.ended_s,
+        "membership": None if outcome.membership is None else asdict(outcome.membership),
         "journal_events": None if outcome.journal is None else len(outcome.journal),
         "journal_file": None if written is None else str(written),
         "checked": None if report is None else report.judged,
@@ -238,6 +240,7 @@ def _print_protocol(
             for node in shown
             if node.blocked_share > 0
         ],
+        *_comings(outcome),
         *_verdict(outcome, report),
     )
     if written is not None:
@@ -249,6 +252,29 @@ def _worth_showing(nodes: "tuple[NodeOutcome, ...]") -> "list[NodeOutcome]":
     ranked = sorted(nodes, key=lambda node: (not node.sent, node.delivered_rate_msg_s))
     chosen = {node.node for node in ranked[:NODES_SHOWN_MAX]}
     return [node for node in nodes if node.node in chosen]
+
+
+def _comings(outcome: "Run") -> list[str]:
+    """How processes came and went, in words."""
+    found = outcome.membership
+    if found is None:
+        return []
+    sentences = [
+        f"{found.joins.count} lives got in{_times(found.joins)}, {found.outside} did not.",
+        f"{found.detections.count} that were gone were noticed{_times(found.detections)}.",
+        f"Senders were held up by view changes{_times(found.pauses)}.",
+    ]
+    if found.views is not None:
+        sentences.insert(0, f"Members agreed on {found.views} views.")
+    if found.rejoins:
+        sentences.append(f"{found.rejoins} came back by themselves after they had been put out.")
+    return sentences
+
+
+def _times(times: "Times") -> str:
+    if times.count == 0:
+        return ""
+    return f" (p50 {times.p50_ms:.0f} ms, p99 {times.p99_ms:.0f} ms, at most {times.max_ms:.0f} ms)"
 
 
 def _verdict(outcome: "Run", report: "Report | None") -> list[str]:

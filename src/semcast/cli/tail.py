@@ -22,18 +22,19 @@ def tail(
         bool, typer.Option("--json", help="Print one JSON object on each line.")
     ] = False,
 ) -> int:
-    """Join a group as a member and print its messages, until Ctrl-C.
+    """Join a group as a reader and print its messages, until Ctrl-C.
 
-    Membership is static in this version: the others must count this member, by name or by number.
-    A message that is replaced before it could be printed is not printed; "skipped" has its number.
+    What stands is printed first, then what is new. If the group is closed (--members or --size at
+    the others), say the same here; then this is a member that counts. A message that is replaced
+    before it could be printed is not printed; "skipped" has its number.
 
     \b
     Example:
-      semcast tail quotes --name cli --members feed,reader,cli
-      semcast tail quotes --name cli --size 3 --json --count 10
+      semcast tail quotes --secret-file secret.txt
+      semcast tail quotes --secret-file secret.txt --json --count 10
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     seen = 0
-    with target.joined() as group:
+    with target.joined(reads=True) as group:
         for message in group:
             print(json.dumps(_object(message)) if as_json else _line(message), flush=True)
             seen += 1
@@ -54,6 +55,7 @@ def _object(message: "Message") -> dict[str, Any]:
         "payload_base64": encoded,
         "sent_ns": message.sent_ns,
         "skipped": list(message.skipped),
+        "state": message.state,
     }
 
 

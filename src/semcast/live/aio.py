@@ -18,10 +18,12 @@ from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_batch, as_config
+from semcast.live.hooks import Hooks, Restore, Snapshot, with_hooks
 from semcast.live.host.engine import Engine
 from semcast.live.meeting import joining
 from semcast.live.meeting.health import Event
 from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.interest import Only
 from semcast.wire.message import Message
 
 MESSAGES_MAX = 1024
@@ -36,9 +38,14 @@ class Group(BaseGroup):
     Examples are for `python -m asyncio`, which knows `await`; their `group` is that of `join`.
     """
 
-    def __init__(self, config: GroupConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        loop: asyncio.AbstractEventLoop | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
         """Without a loop, it is for the one that runs."""
-        super().__init__(config)
+        super().__init__(config, hooks=hooks)
         self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine)
         self._sends = 0
 
@@ -216,7 +223,8 @@ class Group(BaseGroup):
         session = self._engine.session
         if session.ended is not None:
             raise session.ended
-        return session.member is not None and session.member.can_multicast(payload_bytes)
+        member = session.member
+        return member is not None and not session.seeking and member.can_multicast(payload_bytes)
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""
@@ -266,15 +274,16 @@ class _Waiters:
 class Joining:
     """What `join` returns: await it for the group, or enter it as a context."""
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, hooks: Hooks | None = None) -> None:
         self._config = config
+        self._hooks = hooks
         self._group: Group | None = None
 
     async def _join(self) -> Group:
         group = await self._open()
         try:
             await asyncio.wait_for(
-                group._until(lambda: group._engine.session.member is not None),
+                group._until(lambda: group._engine.session.inside),
                 self._config.join_timeout_s,
             )
         except TimeoutError:
@@ -289,7 +298,7 @@ class Joining:
     async def _open(self) -> Group:
         """Open in a thread: looking up peers and trying out multicast would stop the loop."""
         thread = ThreadPoolExecutor(1, "semcast join")
-        opening = thread.submit(Group, self._config, asyncio.get_running_loop())
+        opening = thread.submit(Group, self._config, asyncio.get_running_loop(), self._hooks)
         thread.shutdown(wait=False)  # it ends when that is done
         try:
             return await asyncio.wrap_future(opening)
@@ -319,11 +328,17 @@ def join(
     group: str,
     *,
     config: GroupConfig | str | os.PathLike[str] | None = None,
+    only: Only = None,
+    snapshot: Snapshot | None = None,
+    restore: Restore | None = None,
     **settings: Unpack[Settings],
 ) -> Joining:
-    """Join a group; awaited, or entered, it waits until all its members are there.
+    """Join a group, or begin it; awaited, or entered, it waits until this member is in. With
+    `members` or `size` it waits until all are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+    `only`: the keys that this process wants, by a prefix, several, or a function. `snapshot` saves
+    the application's state for others who come later, and `restore` takes over what one saved.
 
     >>> import semcast
     >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
@@ -335,4 +350,4 @@ def join(
     >>> await group.leave()
     True
     """
-    return Joining(as_config(group, config, settings))
+    return Joining(*with_hooks(as_config(group, config, settings), only, snapshot, restore))

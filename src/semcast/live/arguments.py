@@ -18,6 +18,8 @@ class Settings(TypedDict, total=False):
     insecure: bool
     key_id: int
     suite: str
+    role: str
+    quorum: str
     members: Names
     size: int
     peers: Names
@@ -48,6 +50,9 @@ class Settings(TypedDict, total=False):
     window_bytes: int
     message_bytes_max: int
     total_messages: int
+    state: str
+    standing_keys_max: int
+    standing_bytes_max: int
     gossip_period_ms: float
     gossip_fanout: int
     gossip_messages: int

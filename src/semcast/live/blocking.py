@@ -18,9 +18,11 @@ from semcast.errors import GroupClosedError
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
 from semcast.live.group import BaseGroup, as_batch, as_config
+from semcast.live.hooks import Restore, Snapshot, with_hooks
 from semcast.live.meeting import joining
 from semcast.live.meeting.health import Event
 from semcast.obsolescence.tagger import Replaces
+from semcast.protocol.interest import Only
 from semcast.wire.message import Message
 
 MESSAGES_MAX = 1024
@@ -191,11 +193,17 @@ def join(
     group: str,
     *,
     config: GroupConfig | str | os.PathLike[str] | None = None,
+    only: Only = None,
+    snapshot: Snapshot | None = None,
+    restore: Restore | None = None,
     **settings: Unpack[Settings],
 ) -> Group:
-    """Join a group and wait until all its members are there.
+    """Join a group, or begin it, and wait until this member is in. With `members` or `size`, wait
+    until all are there.
 
     Settings are those of `GroupConfig`, as arguments, in a TOML file, or as SEMCAST_* variables.
+    `only`: the keys that this process wants, by a prefix, several, or a function. `snapshot` saves
+    the application's state for others who come later, and `restore` takes over what one saved.
 
     >>> import semcast.blocking
     >>> alone = {"size": 1, "transport": "unicast", "host": "127.0.0.1"}  # needs no network
@@ -209,6 +217,7 @@ def join(
     >>> group.leave()
     True
     """
-    joined = Group(as_config(group, config, settings))
+    chosen, hooks = with_hooks(as_config(group, config, settings), only, snapshot, restore)
+    joined = Group(chosen, hooks=hooks)
     joining.wait_complete(joined._engine)
     return joined

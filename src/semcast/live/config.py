@@ -52,6 +52,8 @@ class GroupConfig:
     insecure: bool = False
     key_id: int = 1
     suite: str = "aes-256-gcm"
+    role: str = "member"
+    quorum: str = "majority"
     members: tuple[str, ...] = ()
     size: int = 0
     peers: tuple[str, ...] = ()
@@ -82,6 +84,9 @@ class GroupConfig:
     window_bytes: int = 67_108_864
     message_bytes_max: int = 1_048_576
     total_messages: int = 0
+    state: str = "keys"
+    standing_keys_max: int = 131_072
+    standing_bytes_max: int = 67_108_864
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -117,10 +122,9 @@ class GroupConfig:
         self.member_config(self.group_size, 1400)
 
     def _check_members(self) -> None:
-        if not self.members and self.size == 0:
+        if self.role == "reader" and not self.is_open:
             raise ConfigError(
-                "who is in the group? Give members (the names of all) or size (how many to wait "
-                "for)"
+                "role 'reader' with members or size; readers come and go, so leave these out"
             )
         for name in self.members:
             check_name(name)
@@ -137,8 +141,13 @@ class GroupConfig:
             raise ConfigError(f"{self.group_size} members; the most is {GROUP_SIZE_MAX}")
 
     @property
+    def is_open(self) -> bool:
+        """Whether processes come and go."""
+        return not self.members and self.size == 0
+
+    @property
     def group_size(self) -> int:
-        """How many members the group has."""
+        """How many members the group has; 0 if it is open."""
         return len(self.members) or self.size
 
     def keys(self) -> Keyring | Unsealed:
@@ -172,7 +181,8 @@ class GroupConfig:
         window = source_window(self.window_messages, self.total_messages, max(members, 1))
         news_messages = max(1, window // _GOSSIPS_PER_WINDOW)
         values = for_member(self, Place.GROUP) | {
-            "f": min(self.f, max(members - 1, 0)),
+            # In an open group f follows the view, up to what was asked for.
+            "f": self.f if self.is_open else min(self.f, max(members - 1, 0)),
             "window_bytes": min(self.window_bytes, room_bytes),
             "gossip_messages": self.gossip_messages or news_messages,
             "gossip_stretch": _GOSSIP_STRETCH,

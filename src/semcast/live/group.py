@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from semcast.errors import ConfigError, LocalProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
+from semcast.live.hooks import Hooks
 from semcast.live.host.engine import Engine
 from semcast.live.inside import Inside
 from semcast.live.insight.event_feed import EventFeed, Listener
@@ -28,11 +29,14 @@ class BaseGroup:
     """A member of a group; use `semcast.join` or `semcast.blocking.join`."""
 
     def __init__(
-        self, config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
+        self,
+        config: GroupConfig,
+        observer: Callable[[Source], Observer | None] = lambda _: None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.config: Final = config
         self._feed: Final = EventFeed(config.group, config.name)
-        self._inside: Final = Inside(config, observer, self._feed)
+        self._inside: Final = Inside(config, observer, self._feed, hooks)
         self._engine: Final[Engine] = self._inside.engine
         self._engine.session.on_ended = self._feed.wake
         self._health: Final = self._inside.health

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
+from semcast.live.hooks import Hooks
 from semcast.live.host.engine import Engine
 from semcast.live.insight import telemetry
 from semcast.live.insight.event_feed import EventFeed
@@ -35,7 +36,11 @@ class Inside:
     """The parts of one member."""
 
     def __init__(
-        self, config: GroupConfig, observer: Callable[[Source], Observer | None], feed: EventFeed
+        self,
+        config: GroupConfig,
+        observer: Callable[[Source], Observer | None],
+        feed: EventFeed,
+        hooks: Hooks | None = None,
     ) -> None:
         self.group: Final = config.group
         self.member: Final = config.name
@@ -47,13 +52,15 @@ class Inside:
             if self._server is not None:
                 undo.callback(self._server.close)
             watched = observer if self._recorder is None else self._recorder.observe
-            self.engine: Final[Engine] = joining.start(config, watched)
+            self.engine: Final[Engine] = joining.start(config, watched, hooks)
             undo.pop_all()
         self.health: Final = Health(
             self.engine.session, lambda: self.engine.delivered, feed.publish, feed.log
         )
         self.engine.session.silent = self.health.silent
         self.engine.session.on_unsettled = self.health.left_unsettled
+        self.engine.session.on_view = self.health.view_changed
+        self.engine.session.on_news = self.health.news
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms count turns, so they need every one; health needs one now and then.

@@ -13,7 +13,7 @@ from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305, KEY_ID_MAX
 from semcast.wire.limits import MESSAGE_BYTES_LIMIT, PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN
 
 SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
-GROUP_SIZE_MAX: Final = 1024
+GROUP_SIZE_MAX: Final = 4096
 STABILITY_PROTOCOLS: Final = ("gossip", "coordp", "fulldist", "train", "s_coordp", "s_train")
 _PATH_MTU_BYTES: Final = (PATH_MTU_BYTES_MIN, PATH_MTU_BYTES_MAX)
 # Socket options are signed 32-bit integers, and Linux doubles what it is given.
@@ -43,9 +43,18 @@ SETTINGS: Final = (
     Setting("insecure", False, _REACHING, (), "The group has no secret: for trusted networks."),
     Setting("key_id", 1, _REACHING, (1, KEY_ID_MAX), "The number of that secret among the keys."),
     Setting("suite", "aes-256-gcm", _GROUP, tuple(SUITES), "The cipher that seals datagrams."),
+    Setting("role", "member", _JOINING | Place.MEMBER, ("member", "reader"),
+            "`'reader'`: this process only receives. Nobody waits for its vote, and it comes and "
+            "goes without a pause for anybody."),
+    Setting("quorum", "majority", _JOINING | Place.MEMBER, ("majority", "all", "one"),
+            "How many members of a view decide on the next one. `'majority'`: more than half, or "
+            "half of them with the first. `'one'`: any that can talk with each other, who go on by "
+            "themselves if the network splits."),
     Setting("members", (), _JOINING, (),
-            "The names of all members. They are counted from the start: all must count this one."),
-    Setting("size", 0, _JOINING, (0, GROUP_SIZE_MAX), "Or how many there are, with this one."),
+            "The names of all members, if the group is to be complete before it begins. Without "
+            "them and without `size` the group is open: processes come and go."),
+    Setting("size", 0, _JOINING, (0, GROUP_SIZE_MAX),
+            "Or how many there are, with this one, if it is to be complete before it begins."),
     Setting("peers", (), _REACHING, (),
             "Addresses of some members, host:port, where multicast does not work. A name may have "
             "several; one that is unknown is a warning, unless all are."),
@@ -111,6 +120,16 @@ SETTINGS: Final = (
             "How many messages a member may hold in all, for its application and for others, "
             "beside the bounds above (SRM §5.3); 0: no such bound. Half of it is for others, in "
             "equal shares of all senders."),
+    # What a newcomer gets first: docs/design/membership.md.
+    Setting("state", "keys", _PROTOCOL, ("keys", "snapshot", "none"),
+            "What a process that comes late gets before the stream. `'keys'`: of every key the "
+            "value that stands; `'snapshot'`: what the application of a member saves for it; "
+            "`'none'`: nothing."),
+    Setting("standing_keys_max", 1 << 17, _PROTOCOL, (1, 1 << 30),
+            "How many values are kept for newcomers. If there are more keys, those not updated for "
+            "longest are dropped, and newcomers are told that something is missing."),
+    Setting("standing_bytes_max", 64 << 20, _PROTOCOL, (1, 1 << 40),
+            "The same in bytes; also the largest snapshot."),
     # What may be forgotten: docs/design/stability.md.
     Setting("gossip_period_ms", 30.0, _PROTOCOL, _NS_TO_HOUR,
             "How often members tell each other what they have (SRM §6.1)."),
@@ -142,6 +161,9 @@ SETTINGS: Final = (
             "Safety detection rests while fewer messages are kept (SRM §6.4)."),
     Setting("nak_delay_ms", 2.0, _PROTOCOL, _NS_TO_HOUR,
             "The longest random wait before a missing message is asked for."),
+    Setting("membership", "closed", Place.SCENARIO, ("closed", "open"),
+            "`'closed'`: all members are counted beforehand. `'open'`: processes come and go, as "
+            "in a live group without `members` and `size`."),
     Setting("sealed", False, Place.SCENARIO, (),
             "Datagrams are encrypted as live ones are; off: only a checksum protects them."),
     # Slow members, and what operators see.

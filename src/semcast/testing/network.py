@@ -21,6 +21,7 @@ from semcast.errors import WindowFullError
 from semcast.ids import Source
 from semcast.live.arguments import Settings
 from semcast.live.config import configure
+from semcast.live.meeting.joining import new_session
 from semcast.live.meeting.session import Session
 from semcast.live.sockets.address import Address
 from semcast.live.sockets.datagrams import Transport
@@ -94,7 +95,7 @@ class FakeNetwork:
         transport = self.transport(address)
         rng = random.Random(f"{self._seed}/member/{self._hosts}")
         life = incarnation or self.now_ns + ahead_ns
-        session = Session(config, transport, seeds, life, rng, observer)
+        session = new_session(config, transport, seeds, life, rng, observer)
         member = FakeMember(self, session, ahead_ns)
         self.members.append(member)
         return member
@@ -247,8 +248,8 @@ class FakeMember:
 
     @property
     def complete(self) -> bool:
-        """Whether all members have found each other."""
-        return self.session.member is not None
+        """Whether this member is in: all others were found, or those who are in let it in."""
+        return self.session.inside
 
     @property
     def waiting(self) -> int:

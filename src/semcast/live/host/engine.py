@@ -11,6 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
+from semcast.live.hooks import Hooks
 from semcast.live.host import hosting
 from semcast.live.host.host import Host
 from semcast.live.host.portion import Portion
@@ -25,12 +26,15 @@ from semcast.wire.message import Message
 class Engine:
     """Runs one session; its methods may be called from any thread."""
 
-    def __init__(self, session: Session, host: Host | None = None) -> None:
+    def __init__(
+        self, session: Session, host: Host | None = None, hooks: Hooks | None = None
+    ) -> None:
         """`host` was claimed for this engine; without it, the engine makes a host of its own."""
         if host is None:
             host = Host()
             host.claims = 1
         self.session: Final = session
+        self._hooks: Final = hooks if hooks is not None and hooks.snapshot is not None else None
         self.host: Final = host
         self.clock: Final = host.clock
         self.lock: Final = host.lock
@@ -133,12 +137,14 @@ class Engine:
 
     def _send(self, payload: bytes, replaces: Replaces) -> Message:
         now_ns = self.clock.now_ns()
-        message = self._running().multicast(payload, replaces, now_ns)
+        message = self._sending().multicast(payload, replaces, now_ns)
         self.host.accepted(self.seat, len(payload), now_ns)
         return message
 
     def _send_some(self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64) -> i64:
         now_ns = self.clock.now_ns()
+        if self.session.seeking:
+            return 0
         accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
         if accepted > 0:
             self.host.accepted(self.seat, accepted * len(payloads[start]), now_ns)
@@ -147,15 +153,21 @@ class Engine:
         return accepted
 
     def _has_room(self) -> bool:
-        member = self._running()
-        return member.can_multicast(self._next_bytes) and not self.session.congested
+        member, session = self._running(), self.session
+        if session.seeking or session.congested:
+            return False
+        return member.can_multicast(self._next_bytes)
 
     # -- receiving ---------------------------------------------------------------------------------
 
     def try_receive(self) -> Message | None:
         """The next message, if there is one."""
         with self.lock:
-            message = self._receiving().take_one(self.clock.now_ns())
+            self._serve()
+            if self.session.leftover:
+                message: Message | None = self.session.leftover.popleft()
+            else:
+                message = self._receiving().take_one(self.clock.now_ns())
             if message is not None:
                 self._delivered += 1
             return message
@@ -169,14 +181,16 @@ class Engine:
         try:
             member = self._receiving()
             now_ns = self.clock.now_ns()
+            self._serve()
             self._attend(member, now_ns)
-            message = self._portion.take(member, now_ns)
+            message = self._take_one(member, now_ns)
             if message is None:
                 until_ns = self.clock.until_ns(timeout)
             while message is None:
                 if not self.host.wait(self.seat, self.has_messages, until_ns):
                     raise TimeoutError("no message came in time")
-                message = self._portion.take(member, self.clock.now_ns())
+                self._serve()
+                message = self._take_one(self._receiving(), self.clock.now_ns())
             return message
         finally:
             self.lock.release()
@@ -185,9 +199,8 @@ class Engine:
         """The messages that wait, at most so many."""
         _check_many(messages_max)
         with self.lock:
-            taken = self._receiving().take(messages_max, self.clock.now_ns())
-            self._delivered += len(taken)
-            return taken
+            self._serve()
+            return self._take(self._receiving(), messages_max, self.clock.now_ns())
 
     def receive_many(self, messages_max: i64, timeout: float | None) -> list[Message]:
         """At least one message and at most so many; TimeoutError if there is none in time."""
@@ -199,15 +212,33 @@ class Engine:
             taken = self._portion.rest(messages_max)
             if taken:
                 return taken
-            taken = member.take(messages_max, now_ns)
+            self._serve()
+            taken = self._take(member, messages_max, now_ns)
             if not taken:
                 until_ns = self.clock.until_ns(timeout)
             while not taken:
                 if not self.host.wait(self.seat, self.has_messages, until_ns):
                     raise TimeoutError("no message came in time")
-                taken = member.take(messages_max, self.clock.now_ns())
-            self._delivered += len(taken)
+                self._serve()
+                taken = self._take(self._receiving(), messages_max, self.clock.now_ns())
             return taken
+
+    def _take_one(self, member: Machine, now_ns: i64) -> Message | None:
+        leftover = self.session.leftover
+        if leftover and not self._portion.waiting:
+            self._delivered += 1
+            return leftover.popleft()
+        return self._portion.take(member, now_ns)
+
+    def _take(self, member: Machine, messages_max: i64, now_ns: i64) -> list[Message]:
+        """Take what waits: first what a former member of this process has left."""
+        leftover = self.session.leftover
+        if leftover:
+            taken = [leftover.popleft() for _ in range(min(len(leftover), messages_max))]
+        else:
+            taken = member.take(messages_max, now_ns)
+        self._delivered += len(taken)
+        return taken
 
     def _attend(self, member: Machine, now_ns: i64) -> None:
         """Let the host know that the application is here. If many messages wait for it already,
@@ -219,10 +250,47 @@ class Engine:
     def has_messages(self) -> bool:
         """Whether a message waits, with the lock held; raises if this member has left or failed."""
         member = self.session.member
-        if member is not None and member.deliverable() > 0:
+        if (member is not None and member.deliverable() > 0) or self.session.leftover:
+            return True
+        if self._hooks is not None and self._is_to_serve():
             return True
         self._running()
         return False
+
+    # -- the application's state -------------------------------------------------------------------
+
+    def _is_to_serve(self) -> bool:
+        """Whether the application is to save its state, or to take over another's."""
+        member = self.session.member
+        transfer = None if member is None else member.transfers()
+        if transfer is None or self._portion.waiting:
+            return False
+        return transfer.wants_snapshot or transfer.snapshot is not None
+
+    def _serve(self) -> None:
+        """Have the application save its state for others, or take over what another saved, now that
+        it has dealt with all that it took. The lock is free meanwhile.
+        """
+        hooks = self._hooks
+        if hooks is None or not self._is_to_serve():
+            return
+        assert hooks.snapshot is not None
+        assert hooks.restore is not None
+        member = self.session.member
+        transfer = None if member is None else member.transfers()
+        assert transfer is not None
+        came = transfer.take_snapshot()
+        taken = transfer.taken()
+        self.lock.release()
+        try:
+            if came is not None:
+                hooks.restore(came)
+                return
+            saved = hooks.snapshot()
+        finally:
+            self.lock.acquire()
+        transfer.provide(saved, taken)
+        self.host.flush(self.seat, self.clock.now_ns())
 
     # -- the member --------------------------------------------------------------------------------
 
@@ -233,6 +301,17 @@ class Engine:
         if session.may_take and member is not None:
             waits = member.deliverable() > 0 or self._portion.waiting
             return member if waits else self._running()
+        return self._running()
+
+    def _sending(self) -> Machine:
+        """The same as `_running`, but a member that was put out has no room until it is back."""
+        if self.session.seeking:
+            raise WindowFullError(
+                f"{self.session.config.name} was put out of {self.session.config.group!r} and is "
+                "on its way back; wait",
+                0,
+                self.session.config.window_messages,
+            )
         return self._running()
 
     def _running(self) -> Machine:

@@ -90,8 +90,9 @@ class Seat(Due):
 
     def has_messages(self) -> bool:
         """Whether the application can take something."""
-        member = self.session.member
-        return member is not None and member.deliverable() > 0
+        session = self.session
+        member = session.member
+        return (member is not None and member.deliverable() > 0) or len(session.leftover) > 0
 
     def disown(self) -> None:
         """In a forked child the group is the parent's: close it here, and touch nothing."""

@@ -140,6 +140,14 @@ METRICS: Final[Mapping[str, Metric]] = {
     "delivery_held": Metric("semcast_delivery_held_messages", "Messages that wait to be taken"),
     "retained_held": Metric("semcast_retained_held_messages", "Messages kept for those who ask"),
     "early_held": Metric("semcast_early_held_messages", "Messages that wait for earlier ones"),
+    "standing_keys": Metric("semcast_standing_keys", "Keys whose newest value is kept"),
+    "standing_bytes": Metric("semcast_standing_bytes", "What these values take"),
+    "standing_dropped": Metric(
+        "semcast_standing_dropped_messages_total", "Values that found no room"
+    ),
+    "state_messages": Metric("semcast_state_messages", "Values that this member got on joining"),
+    "state_pending": Metric("semcast_state_pending", "1: the state is still to come"),
+    "state_incomplete": Metric("semcast_state_incomplete", "1: something that stood was missing"),
     "request_window": Metric("semcast_request_window_messages", "Messages asked for at once"),
     "behind_ms": Metric("semcast_behind_seconds", "Age of the oldest message that waits"),
     "stability_round_us": Metric("semcast_stability_round_seconds", "How long a round takes"),

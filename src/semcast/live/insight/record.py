@@ -31,6 +31,7 @@ from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
 from semcast.live.meeting.health import run_began_us
 from semcast.live.meeting.session import Session
+from semcast.protocol.membership.view import NO_ORIGIN
 from semcast.protocol.observer import Observer
 
 log: Final = logging.getLogger("semcast")
@@ -63,25 +64,19 @@ class QueueObserver(TupleObserver):
 
 
 class Recorder:
-    """Writes one member's journal."""
+    """Writes what one process does in a group: a volume for each life that it has there."""
 
     def __init__(self, config: GroupConfig, events_max: int = QUEUE_EVENTS_MAX) -> None:
         require_pyarrow()
         require_ipc()
         self._config: Final = config
-        self._observer: Final = QueueObserver(events_max)
-        self._epoch_ns: Final = time.time_ns() - time.monotonic_ns()
+        self._events_max: Final = events_max
         self._pid: Final = os.getpid()
         self._engine: Engine | None = None
-        self._writer: LogWriter | None = None
-        self._scribe = Scribe("", _WITH_OBSOLETES)
-        self._lsn = 0
-        self._lost = 0
-        # How many events were written, and left out, so far.
-        self.events = 0
-        self.left_out = 0
-        self._complained = False
-        self._broken = False
+        self._volumes: Final[deque[Volume]] = deque()
+        # What was written, and left out, in volumes that are finished.
+        self._events = 0
+        self._left_out = 0
         # When the member left. Writing goes on after that.
         self._left_ns = 0
         self._closing: Final = threading.Event()
@@ -90,14 +85,27 @@ class Recorder:
         )
 
     def observe(self, me: Source) -> Observer:
-        """The observer of this member; called once, when the group is complete."""
-        self._scribe = Scribe(node_name(me), _WITH_OBSOLETES)
-        return self._observer
+        """The observer of this life; called when it begins, with the engine's lock held."""
+        if self._volumes:
+            self._volumes[-1].over_ns = time.monotonic_ns()
+        volume = Volume(self._config, me, self._events_max)
+        self._volumes.append(volume)
+        return volume.observer
 
     def start(self, engine: Engine) -> None:
         """Begin to write what is heard; the engine may run already."""
         self._engine = engine
         self._thread.start()
+
+    @property
+    def events(self) -> int:
+        """How many events were written so far."""
+        return self._events + sum(volume.events for volume in list(self._volumes))
+
+    @property
+    def left_out(self) -> int:
+        """How many could not be."""
+        return self._left_out + sum(volume.left_out for volume in list(self._volumes))
 
     def leaving(self) -> None:
         """The member leaves now, so it owes nothing of what others multicast from now on."""
@@ -112,20 +120,61 @@ class Recorder:
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
 
-    # -- the thread --------------------------------------------------------------------------------
-
     def _run(self) -> None:
         while not self._closing.wait(PERIOD_S):
             self._write_all()
         self._write_all()
-        self._finish()
+        for volume in self._volumes:
+            volume.finish(self._left_ns)
 
     def _write_all(self) -> None:
-        queue = self._observer.queue
+        """Write what waits; a life that is over gets its end."""
+        if self._engine is None:
+            return
+        while True:
+            volume = self._volumes[0] if self._volumes else None
+            if volume is None:
+                return
+            over = len(self._volumes) > 1
+            volume.write_all(self._engine)
+            if not over:
+                return
+            volume.finish(volume.over_ns)
+            self._events += volume.events
+            self._left_out += volume.left_out
+            volume.events = volume.left_out = 0
+            self._volumes.popleft()
+
+
+class Volume:
+    """The journal of one life."""
+
+    def __init__(self, config: GroupConfig, me: Source, events_max: int) -> None:
+        self._config: Final = config
+        self._me: Final = me
+        self.observer: Final = QueueObserver(events_max)
+        self._epoch_ns: Final = time.time_ns() - time.monotonic_ns()
+        self._engine: Engine | None = None
+        self._writer: LogWriter | None = None
+        self._scribe: Final = Scribe(node_name(me), _WITH_OBSOLETES)
+        self._lsn = 0
+        self._lost = 0
+        # How many events were written, and left out, so far.
+        self.events = 0
+        self.left_out = 0
+        # When another life followed this one, if one did.
+        self.over_ns = 0
+        self._complained = False
+        self._broken = False
+
+    def write_all(self, engine: Engine) -> None:
+        """Write what waits."""
+        self._engine = engine
+        queue = self.observer.queue
         while queue:
             told = [queue.popleft() for _ in range(min(len(queue), BATCH_EVENTS_MAX))]
             # Events are left out while the queue is full, so after all that was just taken.
-            lost = self._observer.left_out - self._lost
+            lost = self.observer.left_out - self._lost
             self._write(self._rows(told))
             if lost:
                 self._lost += lost
@@ -161,15 +210,18 @@ class Recorder:
                 extra={"semcast": {"kind": "journal_gap", "left_out": self.left_out}},
             )  # fmt: skip
 
-    def _finish(self) -> None:
-        if not self._scribe.node or self._engine is None:
+    def finish(self, left_ns: int) -> None:
+        """Write the end of this life, which left then."""
+        if self._engine is None:
             return  # the group never came together: there is nothing to tell
-        member = self._engine.session.member
+        session = self._engine.session
+        last = self.over_ns == 0
+        member = session.member if last else None
         waiting = 0 if member is None else member.deliverable()
-        out = [self._event(self._left_ns, EVICT, sender=name) for name in self._put_out()]
-        if self._engine.session.settled:
-            out.append(self._event(self._left_ns, "settled"))
-        self._write([*out, self._event(self._left_ns, END, seq=waiting)])
+        out = [self._event(left_ns, EVICT, sender=name) for name in self._put_out()]
+        if session.settled and last:
+            out.append(self._event(left_ns, "settled"))
+        self._write([*out, self._event(left_ns, END, seq=waiting)])
         if self._writer is not None and not self._broken:
             try:
                 self._writer.finish(self.left_out)
@@ -182,8 +234,8 @@ class Recorder:
         session = self._engine.session
         roster = session.roster
         found = {Source(member, life) for member, life in roster.evicted.items() if life > 0}
-        if roster.former_incarnation > session.me.incarnation:
-            found.add(session.me)  # another process took its name
+        if self.over_ns or roster.former_incarnation > self._me.incarnation:
+            found.add(self._me)  # it came back in another life, or another process took its name
         return sorted(node_name(one) for one in found)
 
     # -- rows --------------------------------------------------------------------------------------
@@ -210,8 +262,8 @@ class Recorder:
         assert self._engine is not None
         with self._engine.lock:
             session = self._engine.session
-            assert session.member is not None, "only members tell anything"
-            me = session.me
+            assert session.member is not None, "only members say anything"
+            me = self._me
             roster = session.roster
             joined = roster.was_here
             others = [
@@ -222,7 +274,16 @@ class Recorder:
             members = others if joined else sorted([*others, node_name(me)])
             run, group = run_name(session), session.config.group
             members = members or [node_name(me)]
-            found = Header.of(session.member.config, members, run, group, one_order=False)
+            config = session.member.config
+            found = Header.of(
+                config,
+                members,
+                run,
+                group,
+                one_order=False,
+                membership="closed" if session.member.view.origin == NO_ORIGIN else "open",
+                readers=[node_name(me)] if config.role == "reader" else [],
+            )
         return replace(found, node=self._scribe.node, name=self._config.name, joined=joined)
 
 

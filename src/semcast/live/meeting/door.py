@@ -108,7 +108,11 @@ class Door:
     def is_there(self, came: Came) -> bool:
         """Whether that life has proved to be at the address that a note of it came from."""
         sender, life = came.source.sender, came.source.incarnation
-        return self.proved.get(sender) == life and self._places[sender] == came.address
+        return self.proved.get(sender) == life and self._places.get(sender) == came.address
+
+    def has_place(self, sender: int) -> bool:
+        """Whether it is known where a sender is whose life is proved."""
+        return sender in self._places
 
     def place_of(self, sender: int) -> Address:
         """Where a sender answered from whose life is proved."""
@@ -121,6 +125,26 @@ class Door:
             self.proved[sender] = life
             self._floors[sender] = came.packet
         self._places[sender] = came.address
+
+    def forget(self, sender: int) -> None:
+        """Believe nothing of a sender any more until it has proved anew to be there."""
+        self.proved.pop(sender, None)
+        self._floors.pop(sender, None)
+        self._places.pop(sender, None)
+
+    def vouch(self, source: Source) -> None:
+        """Members that have proved to be there say that this life has, too: it is in their view.
+        Where it is remains to be said.
+        """
+        if self.proved.get(source.sender) != source.incarnation:
+            self.proved[source.sender] = source.incarnation
+            self._floors[source.sender] = 0
+            self._places.pop(source.sender, None)
+
+    def place(self, source: Source, address: Address) -> None:
+        """They also say where it is. What it has proved itself counts more."""
+        if self.proved.get(source.sender) == source.incarnation:
+            self._places.setdefault(source.sender, address)
 
     # -- hellos that came too early ----------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Final
 from semcast.live.meeting.notes import HELLO_NS
 from semcast.live.meeting.roster import Peer
 from semcast.live.meeting.session import Session
+from semcast.protocol.membership.view import View
 
 PERIOD_NS: Final = 100_000_000
 # A member that nothing was heard of for so long is silent: paused, cut off or dead.
@@ -23,15 +24,18 @@ SILENT_NS: Final = 4 * HELLO_NS
 EVENTS_MAX: Final = 1024
 # While a member is slow, the group logs it no more often than this.
 LOG_SLOW_NS: Final = 60_000_000_000
+# An event about a view names no more members than this.
+_NAMES_SHOWN: Final = 16
 
 
 @dataclass(frozen=True)
 class Event:
     """Something that happened to the group. Numbers that do not apply are 0."""
 
-    # slow, recovered, silent, back, restarted, left, evicted, blocked, unblocked, unsafe (this
-    # member left too early), warning; and to a listener that was too slow: missed, so many events
-    # (behind_messages).
+    # joined, left, evicted, view, suspected, recovered, slow, restarted, blocked, unblocked,
+    # rejoined (this member was put out, and is back), minority, state-begun, state-done, unsafe
+    # (this member left too early), warning; and to a listener that was too slow: missed, so many
+    # events (behind_messages).
     kind: str
     # The member that the event is about.
     member: str
@@ -50,7 +54,7 @@ class MemberView:
     """One member, as this one sees it."""
 
     name: str
-    # here, silent, left, evicted, or unknown: never heard of.
+    # here, suspected, left, evicted, reading, or unknown: never heard of.
     state: str
     slow: bool
     since_ns: int
@@ -149,7 +153,7 @@ class Health:
             self._gone.pop(peer.id, None)
             self._say("restarted", peer.name, now_ns, f"{peer.name} is back in another life")
         if roster.gone(peer.id):
-            if peer.id not in self._gone:
+            if peer.id not in self._gone:  # in an open group the view has said it
                 kind = "evicted" if peer.id in roster.evicted else "left"
                 self._gone[peer.id] = kind
                 self._say(kind, peer.name, now_ns, f"{peer.name} {_GONE[kind]}")
@@ -159,16 +163,40 @@ class Health:
         self._look_at_silence(peer, now_ns)
         self._look_at_speed(peer, now_ns)
 
+    def news(self, kind: str, text: str, now_ns: int) -> None:
+        """Something happened to this member."""
+        self._say(kind, self._session.config.name, now_ns, f"{self._session.config.name}: {text}")
+
+    def view_changed(self, before: View | None, view: View, now_ns: int) -> None:
+        """Another view of an open group counts: say who came, and who went."""
+        session = self._session
+        names = dict(zip(view.members, view.names, strict=True))
+        if before is not None:
+            names |= dict(zip(before.members, before.names, strict=True))
+            for sender in view.present:
+                if sender != session.me.sender and before.life(sender) != view.life(sender):
+                    self._say("joined", names[sender], now_ns, f"{names[sender]} has joined")
+            for sender in before.present:
+                if sender != session.me.sender and not view.is_present(sender):
+                    kind = "evicted" if sender in self._silent else "left"
+                    self._gone[sender] = kind
+                    self._say(kind, names[sender], now_ns, f"{names[sender]} {_GONE[kind]}")
+        there = ", ".join(names[sender] for sender in view.present[:_NAMES_SHOWN])
+        more = len(view.present) - _NAMES_SHOWN
+        there += f" and {more} more" if more > 0 else ""
+        name = session.config.name
+        self._say("view", name, now_ns, f"view {view.number} of {session.config.group}: {there}")
+
     def _look_at_silence(self, peer: Peer, now_ns: int) -> None:
-        silent = now_ns - peer.heard_ns > SILENT_NS
+        silent = self._session.suspects(peer.id, now_ns - peer.heard_ns > SILENT_NS)
         if silent and peer.id not in self._silent:
             self._silent[peer.id] = peer.heard_ns
             text = f"nothing heard of {peer.name} for {(now_ns - peer.heard_ns) / 1e9:.1f} s"
-            self._say("silent", peer.name, now_ns, text, peer.heard_ns)
+            self._say("suspected", peer.name, now_ns, text, peer.heard_ns)
         elif not silent and peer.id in self._silent:
             since_ns = self._silent.pop(peer.id)
             text = f"{peer.name} is heard of again after {(now_ns - since_ns) / 1e9:.1f} s"
-            self._say("back", peer.name, now_ns, text, since_ns)
+            self._say("recovered", peer.name, now_ns, text, since_ns)
 
     def _look_at_speed(self, peer: Peer, now_ns: int) -> None:
         behind_ms = peer.status.get("behind_ms", 0.0)
@@ -275,7 +303,8 @@ class Health:
                 peer = Peer(member, roster.name_of(member), 0, ("", 0), 0, 0)
                 found.append(self._view(peer, "unknown"))
             else:
-                state = self._gone.get(member) or ("silent" if member in self._silent else "here")
+                seen = "suspected" if member in self._silent else "here"
+                state = self._gone.get(member) or seen
                 found.append(self._view(peer, state))
         return found
 
@@ -308,8 +337,11 @@ class Health:
             self._to_listeners(event)
 
 
-_FINE: Final = ("recovered", "back", "restarted", "left", "unblocked")
-_GONE: Final = {"evicted": "was put out: it stood in the way for too long", "left": "left"}
+_FINE: Final = (
+    "joined", "left", "view", "recovered", "restarted", "rejoined", "unblocked", "state-begun",
+    "state-done",
+)  # fmt: skip
+_GONE: Final = {"evicted": "was put out: the others had to go on without it", "left": "left"}
 
 
 def run_began_us(session: Session) -> int:
@@ -319,6 +351,8 @@ def run_began_us(session: Session) -> int:
     """
     roster = session.roster
     said = [int(peer.status.get("run", 0)) for peer in roster.peers.values()]
+    if session.config.is_open and any(said):
+        return min(one for one in said if one)
     if roster.was_here and any(said):
         return max(said)
     lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]

@@ -11,19 +11,23 @@ import random
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Final
 
 from semcast.errors import ConfigError, GroupClosedError, TransportError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
+from semcast.live.hooks import Hooks
 from semcast.live.host import hosting
 from semcast.live.host.engine import Engine
+from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import new_life
+from semcast.live.meeting.open_session import OpenSession
 from semcast.live.meeting.session import Session
 from semcast.live.sockets.address import Address, address_of
 from semcast.live.sockets.transport import Transport, TransportSettings, open_transport
+from semcast.protocol.interest import Interest
 from semcast.protocol.observer import Observer
 from semcast.settings import Place, at
 from semcast.wire.keys import group_id
@@ -36,9 +40,12 @@ _NAMES_SHOWN_MAX: Final = 8
 
 
 def start(
-    config: GroupConfig, observer: Callable[[Source], Observer | None] = lambda _: None
+    config: GroupConfig,
+    observer: Callable[[Source], Observer | None] = lambda _: None,
+    hooks: Hooks | None = None,
 ) -> Engine:
     """Open the network and begin to look for the others."""
+    hooks = hooks or Hooks()
     if config.stability != "gossip" and find_spec("numpy") is None:
         raise ConfigError(
             f"stability={config.stability!r} needs numpy, which is not installed; "
@@ -57,9 +64,10 @@ def start(
         # Later lives have larger numbers. If the clock was set back, others say so.
         life = new_life(time.time_ns(), secrets.randbits(62))
         stream = random.Random(secrets.randbits(256))
-        session = Session(config, transport, seeds, life, stream, observer)
+        interest = hooks.interest
+        session = new_session(config, transport, seeds, life, stream, observer, interest)
         transport.ignore_own()
-        engine = Engine(session, host)
+        engine = Engine(session, host, hooks)
     except BaseException:
         if transport is not None:
             transport.close()
@@ -67,6 +75,20 @@ def start(
         raise
     engine.start()
     return engine
+
+
+def new_session(
+    config: GroupConfig,
+    transport: Transport,
+    seeds: list[Address],
+    life: int,
+    stream: random.Random,
+    observer: Callable[[Source], Observer | None] = lambda _: None,
+    interest: Interest | None = None,
+) -> Session:
+    """A session of the kind that the group needs."""
+    kind = OpenSession if config.is_open else Session
+    return kind(config, transport, seeds, life, stream, observer, interest=interest)
 
 
 def _check_tree(config: GroupConfig, path_mtu_bytes: int) -> None:
@@ -81,7 +103,7 @@ def wait_complete(engine: Engine) -> None:
     """Wait until all members are there; if they are not in time, leave and raise why."""
     config = engine.session.config
     try:
-        complete = engine.wait_for(lambda: engine.session.member is not None, config.join_timeout_s)
+        complete = engine.wait_for(lambda: engine.session.inside, config.join_timeout_s)
     except BaseException:
         engine.stop()
         raise
@@ -94,8 +116,16 @@ def wait_complete(engine: Engine) -> None:
 def incomplete(session: Session) -> GroupClosedError:
     """Why the group did not come together, and what to look at."""
     config = session.config
-    if session.roster.elsewhere:
-        return GroupClosedError(_uncounted(session))
+    roster = session.roster
+    if isinstance(session, OpenSession):
+        return GroupClosedError(session.why_not_in())
+    if isinstance(roster, ClosedRoster) and roster.open_there:
+        return GroupClosedError(
+            f"group {config.group!r} is open, says {roster.open_there}: processes come and go "
+            "there; leave out members and size"
+        )
+    if isinstance(roster, ClosedRoster) and roster.elsewhere:
+        return GroupClosedError(_uncounted(config, roster.elsewhere))
     refused = {reason: count for reason, count in session.opener.refused.items() if count}
     unproved = session.door.unproved() & set(session.roster.members)
     if refused.get("unknown", 0) > sum(refused.values()) // 2:
@@ -130,9 +160,8 @@ def incomplete(session: Session) -> GroupClosedError:
     )
 
 
-def _uncounted(session: Session) -> str:
+def _uncounted(config: GroupConfig, elsewhere: Mapping[str, tuple[str, ...]]) -> str:
     """What to say to a newcomer if the others have formed the group without it."""
-    config, elsewhere = session.config, session.roster.elsewhere
     # If the others do not agree, what most of them say counts.
     said = list(elsewhere.values())
     members = max(said, key=said.count)

@@ -15,7 +15,9 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
 from semcast.live.meeting.asker_ids import asker_ids
+from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import KEY_BYTES, Came, Door
+from semcast.live.meeting.open_roster import OpenRoster
 from semcast.live.meeting.roster import Roster, is_life
 from semcast.live.sockets.address import Address
 from semcast.live.sockets.datagrams import Transport
@@ -66,7 +68,7 @@ class NoteExchange(ABC):
         self.transport: Final = transport
         self.keys: Final[Keyring | Unsealed] = config.keys()
         self.group_id: Final = group_id(config.group)
-        self.roster: Final = Roster(config.name, incarnation, config.members, config.size)
+        self.roster: Final[Roster] = _new_roster(config, incarnation)
         self._newcomers: Final = Newcomers()
         self.opener: Final = Opener(
             self.group_id, self.keys, proving=True, newcomers=self._newcomers
@@ -251,11 +253,12 @@ class NoteExchange(ABC):
     def _believe(self, said: Mapping[str, Any], came: Came) -> None:
         """Take in a hello that is fresh, of a life that is there."""
         source, now_ns = came.source, came.now_ns
-        place = self.door.place_of(source.sender)
+        known = self.door.has_place(source.sender)
+        place = self.door.place_of(source.sender) if known else ("", 0)
         new = self.roster.on_hello(said, source.sender, source.incarnation, place, now_ns)
         self._introduce(new, came)
         answers = self.roster.gone(source.sender) or self._is_stranger(source)
-        if answers and now_ns - self._answered_ns > SEEKING_NS:
+        if answers and known and now_ns - self._answered_ns > SEEKING_NS:
             # Its sender was put out, or never counted, and may not know that.
             self._answered_ns = now_ns
             self.transport.send(place, [self._hello()])
@@ -296,3 +299,10 @@ class NoteExchange(ABC):
             old = {"kind": "old", "you": int(header.source.incarnation), "knows": knows}
             came = Came(header.source, address, header.packet, len(datagram), now_ns)
             self.answer(old, came)
+
+
+def _new_roster(config: GroupConfig, incarnation: int) -> Roster:
+    if config.is_open:
+        reads, feed = config.role == "reader", config.reliability == "sender"
+        return OpenRoster(config.name, incarnation, reads, feed)
+    return ClosedRoster(config.name, incarnation, config.members, config.size)

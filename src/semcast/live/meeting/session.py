@@ -7,27 +7,35 @@ besides messages is in `notes`. Only lives that have proved to be there now coun
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Container
+from dataclasses import replace
 from typing import Final
 
 from semcast.errors import GroupClosedError, RemoteProtocolError
-from semcast.ids import EVERYBODY, Source
+from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.live.config import GroupConfig
+from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import Came, later_life
 from semcast.live.meeting.notes import SOURCE_FROM, SOURCE_TO, NoteExchange
 from semcast.live.meeting.roster import is_life
 from semcast.live.sockets.address import Address
 from semcast.live.sockets.datagrams import Transport
+from semcast.protocol.interest import Interest
 from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
+from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outgoing
 from semcast.wire.keys import Keyring
+from semcast.wire.message import Message
 from semcast.wire.note import decode_note, is_note
 from semcast.wire.opener import REPLAYS
 
 # So many notes wait until messages were dealt with; more of them are read at once.
 _NOTES_MAX: Final = 64
+# A member that came back to a closed group is in when it has a vote on everything; or then.
+_VOTE_NS: Final = 1_000_000_000
 # A datagram that the socket had no room for is tried again after so long.
 RETRY_NS: Final = 1_000_000
 # Messages are taken from the member in small portions, so that those for which the socket has no
@@ -48,12 +56,22 @@ class Session(NoteExchange):
         stream: random.Random,
         observer: Callable[[Source], Observer | None] = lambda _: None,
         make: MachineMaker = Member,
+        interest: Interest | None = None,
     ) -> None:
         """`incarnation` is larger than that of any former life, as far as is known here. `make`
-        makes the member once the group is complete.
+        makes the member once the group is complete. `interest`: what its application wants.
         """
         super().__init__(config, transport, seeds, incarnation, stream)
         self._make: Final = make
+        self._interest: Final = interest
+        # Whether this process looks for the group while its application still has a former member.
+        self.seeking = False
+        # Until when a member that came back waits for a vote on everything, and whether it has done
+        # so: with stability in rounds, a group in which nobody sends holds no round.
+        self._vote_by_ns = NEVER
+        self._waited = False
+        # What the application has still to take of a former member's.
+        self.leftover: deque[Message] = deque()
         # How many callers wait until everybody has what was sent.
         self.drains = 0
         # Why this member cannot go on, once it cannot.
@@ -67,6 +85,10 @@ class Session(NoteExchange):
         # Says which members are silent; and is called if this member leaves unsettled.
         self.silent: Callable[[], list[int]] | None = None
         self.on_unsettled: Callable[[int], None] | None = None
+        # Called with what happened to this member: the kind of event, and a text.
+        self.on_news: Callable[[str, str, int], None] | None = None
+        # Called with the view before, if there was one, and the view that counts now.
+        self.on_view: Callable[[View | None, View, int], None] | None = None
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
         # Frames of lives that have not proved to be there.
@@ -74,6 +96,13 @@ class Session(NoteExchange):
         # Sealed datagrams that found no room, by destination; None is everybody.
         self._unsent: list[tuple[Address | None, list[bytes]]] = []
         self._retry_ns = -1
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what another kind of session needs besides."""
+
+    def _early_frames(self, frames: bytes, source: Source, now_ns: int) -> None:
+        """Frames came before there is a member."""
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -107,7 +136,9 @@ class Session(NoteExchange):
                         self._read_notes(now_ns)
                 elif proved.get(source.sender) != source.incarnation:
                     self.refused_unproved += 1
-                elif self.member is not None and not self.may_take:
+                elif self.member is None or self.seeking:
+                    self._early_frames(frames, source, now_ns)
+                elif not self.may_take:
                     # Nobody repairs what a member that was put out misses, so it takes no more in.
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
@@ -117,8 +148,11 @@ class Session(NoteExchange):
         """Do whatever is due by now."""
         if self._notes:
             self._read_notes(now_ns)
-        if self.member is not None and self.member.next_deadline_ns() <= now_ns:
+        running = self.member is not None and not self.seeking
+        if self.member is not None and running and self.member.next_deadline_ns() <= now_ns:
             self.member.on_timer(now_ns)
+        if now_ns >= self._vote_by_ns:
+            self._vote_by_ns, self._waited = NEVER, True
         if now_ns >= self._hello_ns:
             self.say_hello(now_ns)
         if self.member is None and self.roster.complete:
@@ -129,8 +163,8 @@ class Session(NoteExchange):
         """When to call `on_timer` and `flush` at the latest."""
         if self._notes:
             return 0
-        soonest = self._hello_ns
-        if self.member is not None:
+        soonest = min(self._hello_ns, self._vote_by_ns)
+        if self.member is not None and not self.seeking:
             soonest = min(soonest, self.member.next_deadline_ns())
         if self._retry_ns >= 0:
             soonest = min(soonest, self._retry_ns)
@@ -148,7 +182,7 @@ class Session(NoteExchange):
                 self._send(to, datagrams, now_ns)
             if self._unsent:
                 return
-        if self.member is None:
+        if self.member is None or self.seeking:
             return
         while True:
             self._send_some(self.member.datagrams(now_ns, _DATAGRAMS_PER_CALL), now_ns)
@@ -167,6 +201,15 @@ class Session(NoteExchange):
                 self._send(address, [sealer.seal(outgoing.frames)], now_ns)
         if everybody:
             self._send(None, everybody, now_ns)
+
+    @property
+    def inside(self) -> bool:
+        """Whether this member is in: from now on it misses nothing."""
+        return self.member is not None and (self.member.inside or self._waited)
+
+    def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
+        """Whether a member may be dead; `silent` if no hello of it came for long."""
+        return silent
 
     @property
     def congested(self) -> bool:
@@ -230,11 +273,14 @@ class Session(NoteExchange):
     def _complete(self, now_ns: int) -> None:
         """Begin the protocol, since all members are known and agree."""
         roster = self.roster
+        assert isinstance(roster, ClosedRoster)
         names = [roster.name_of(member) for member in roster.members]
         mtu_bytes, room_bytes = self.transport.path_mtu_bytes, self.transport.receive_buffer_bytes
         limits = self.config.member_config(len(names), mtu_bytes, room_bytes // 2, names)
+        limits = replace(limits, only=self._interest)
         view, observer, joins = roster.view(limits.f), self._observer(self.me), roster.was_here
         self.member = self._make(limits, self.me, view, self._stream, observer, joins)
+        self._vote_by_ns = now_ns + _VOTE_NS
         self._remove_gone(now_ns)
         self.say_hello(now_ns)
 

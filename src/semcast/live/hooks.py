@@ -1,0 +1,39 @@
+"""Hooks: what an application does itself for a group, as functions of its own.
+
+They are called in the thread, or the event loop, in which the application receives, between two
+messages: what it has received before is what it has dealt with.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from semcast.errors import ConfigError
+from semcast.live.config import GroupConfig, changed
+from semcast.protocol.interest import Interest, Only, interest_in
+
+Snapshot = Callable[[], bytes]
+Restore = Callable[[bytes], object]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What an application wants of its group besides settings."""
+
+    # Which keys it wants: those that begin so, or for which a function says so; None: all.
+    interest: Interest | None = None
+    # Saves the application's state for those who come later; and takes over what another saved.
+    snapshot: Snapshot | None = None
+    restore: Restore | None = None
+
+
+def with_hooks(
+    config: GroupConfig, only: Only, snapshot: Snapshot | None, restore: Restore | None
+) -> tuple[GroupConfig, Hooks]:
+    """The hooks that a user gives, and the configuration that goes with them."""
+    if (snapshot is None) != (restore is None):
+        raise ConfigError("snapshot and restore belong together: give both, or neither")
+    if snapshot is not None:
+        config = changed(config, state="snapshot")
+    elif config.state == "snapshot":
+        raise ConfigError("state 'snapshot' without functions for it; give snapshot and restore")
+    return config, Hooks(interest_in(only), snapshot, restore)

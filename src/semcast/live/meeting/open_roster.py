@@ -1,0 +1,171 @@
+"""The open roster: who is there of a group that anybody with the secret may join, and where.
+
+Who is a member is decided by the protocol, in views; here is only what people call them, where they
+are, and how they say they are doing. Hellos are short and say nothing of others. Where those are
+whom a process has not met is told in books: rows of name, life and address.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import Source
+from semcast.live.meeting.roster import (
+    HELLO_BYTES_MAX,
+    Peer,
+    Roster,
+    as_json,
+    is_address,
+    is_life,
+    is_name,
+    is_status,
+    member_id,
+)
+from semcast.live.sockets.address import Address
+from semcast.protocol.membership.view import View
+from semcast.settings.table import GROUP_SIZE_MAX
+
+# A name, a life and an address.
+Row = tuple[str, int, str, int]
+# Rows of a book that fit any datagram, whatever the names.
+BOOK_ROWS_MAX: Final = 4
+# Somebody who is in no view, and not heard of for so long, is forgotten.
+FORGET_NS: Final = 10_000_000_000
+
+
+class OpenRoster(Roster):
+    """Who is known of an open group."""
+
+    def __init__(self, name: str, incarnation: int, reads: bool, feed: bool) -> None:
+        """`reads`: this process only receives. `feed`: each sender has readers of its own."""
+        super().__init__(name, incarnation, ())
+        self._reads: Final = reads
+        self._feed: Final = feed
+        # Whether this process is in, and how often it has said hello in vain.
+        self.inside = False
+        self.tries = 0
+        # Who says that the group of this name is a closed one, or promises something else.
+        self.other_kind = ""
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def hello(self, status: Mapping[str, float], bytes_max: int = HELLO_BYTES_MAX) -> bytes:  # noqa: ARG002
+        self.news = False
+        return as_json(
+            {
+                "kind": "hello", "name": self.name, "open": True, "in": self.inside,
+                "reads": self._reads, "feed": self._feed, "try": self.tries, "status": dict(status),
+            }
+        )  # fmt: skip
+
+    def book(self, senders: Iterable[int]) -> list[list[Row]]:
+        """Where these are, as far as that is known, in parts that fit a datagram each."""
+        rows = [
+            (peer.name, peer.incarnation, *peer.address)
+            for peer in (self.peers.get(sender) for sender in senders)
+            if peer is not None and peer.address[1] > 0
+        ]
+        return [rows[at : at + BOOK_ROWS_MAX] for at in range(0, len(rows), BOOK_ROWS_MAX)]
+
+    @property
+    def complete(self) -> bool:
+        return self.inside
+
+    def missing(self) -> str:
+        return "nobody has let it in" if self.peers else "nobody has answered"
+
+    def addresses(self) -> list[Address]:
+        known = sorted(self.peers.values(), key=lambda peer: peer.id)
+        return [peer.address for peer in known if peer.address[1] > 0 and not self.gone(peer.id)]
+
+    def unknown(self) -> list[int]:
+        """Members that nobody has said the address of."""
+        return [
+            one
+            for one in self.members
+            if one != self.me and (one not in self.peers or self.peers[one].address[1] == 0)
+        ]
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def on_hello(
+        self, said: Mapping[str, Any], sender: int, incarnation: int, address: Address, now_ns: int
+    ) -> list[tuple[int, int, Address]]:
+        name, reads, status = said.get("name"), said.get("reads"), said.get("status")
+        if not is_name(name) or member_id(name) != sender or not is_status(status):
+            raise RemoteProtocolError("hello with values out of range")
+        peer = self._peer(sender, name, incarnation)
+        if peer is not None:
+            peer.heard_ns = now_ns
+            if address[1] > 0:
+                peer.address = address
+            peer.status, peer.reads = status, reads is True
+        return []
+
+    def on_book(self, rows: object, now_ns: int) -> list[int]:
+        """Somebody in the group says where others are. Returns those that are new here."""
+        if not isinstance(rows, list) or len(rows) > GROUP_SIZE_MAX:
+            raise RemoteProtocolError("book that makes no sense")
+        found = []
+        for row in rows:
+            if not isinstance(row, list) or len(row) != 4:
+                raise RemoteProtocolError("row of a book that makes no sense")
+            name, life, host, port = row
+            if not is_name(name) or not is_life(life) or not is_address(host, port):
+                raise RemoteProtocolError("row of a book with values out of range")
+            sender = member_id(name)
+            if sender == self.me:
+                continue
+            peer = self._peer(sender, name, life)
+            if peer is not None and peer.incarnation == life and peer.address[1] == 0:
+                peer.address, peer.heard_ns = (host, port), now_ns
+                found.append(sender)
+        return found
+
+    def _peer(self, sender: int, name: str, life: int) -> Peer | None:
+        """What is known of a life; None if it is over, or too many are known."""
+        peer = self.peers.get(sender)
+        if peer is not None and peer.incarnation > life:
+            return None
+        if peer is None or peer.incarnation < life:
+            if peer is None and len(self.peers) >= GROUP_SIZE_MAX:
+                return None
+            first = life if peer is None else peer.first_incarnation
+            peer = self.peers[sender] = Peer(sender, name, life, ("", 0), 0, first)
+        if name:
+            peer.name = name
+        return peer
+
+    def place(self, source: Source, address: Address, now_ns: int) -> None:
+        """A life has proved to be there, which may not have said its name yet."""
+        peer = self._peer(int(source.sender), "", int(source.incarnation))
+        if peer is not None:
+            peer.address, peer.heard_ns = address, now_ns
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def install(self, view: View, now_ns: int) -> None:
+        """These are in the group now."""
+        for sender in self.members:
+            if not view.is_present(sender) and sender != self.me:
+                peer = self.peers.get(sender)
+                self.left[sender] = view.life(sender) if peer is None else peer.incarnation
+        self.members = tuple(view.present)
+        for at, sender in enumerate(view.members):
+            if view.is_present(sender) and sender != self.me:
+                peer = self._peer(sender, view.names[at], view.lives[at])
+                if peer is not None:
+                    peer.heard_ns = max(peer.heard_ns, now_ns)
+                self.left.pop(sender, None)
+
+    def forget(self, now_ns: int) -> list[int]:
+        """Forget those who are in no view and not heard of; says who they are."""
+        old_ns = now_ns - FORGET_NS
+        found = []
+        for peer in list(self.peers.values()):
+            if peer.id not in self.members and peer.heard_ns < old_ns:
+                del self.peers[peer.id]
+                self.left.pop(peer.id, None)
+                self.evicted.pop(peer.id, None)
+                found.append(peer.id)
+        return found

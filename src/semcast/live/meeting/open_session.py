@@ -1,0 +1,400 @@
+"""One process's part in an open group, without its threads: how it finds the others and gets in.
+
+Who is in is decided by the protocol (`protocol/membership`), in the simulator as here. What is left
+to a session is what only a real network needs: to find somebody who is in, to prove to each other
+that both are there now (`door`), and to know where everybody is. A newcomer proves itself to a few
+members only. When they have let it in, its life is part of a view, and so all others know it to be
+there; the few say where it is, in a book that goes to everybody.
+
+A process that the others put out, because it was stopped or cut off, comes back by itself in
+another life.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from semcast.ids import Source
+from semcast.live.meeting.door import Came, later_life
+from semcast.live.meeting.notes import HELLO_NS
+from semcast.live.meeting.places import Places
+from semcast.live.meeting.roster import is_life
+from semcast.live.sockets.address import Address
+from semcast.protocol.machine import Machine
+from semcast.protocol.membership.newcomer import Newcomer
+from semcast.protocol.membership.view import View, scatter
+from semcast.wire.keys import Keyring
+from semcast.wire.limits import Limits
+
+# Hellos of a process that is not in: the first two pauses between them, which grow up to the last.
+_FIRST_PAUSE_NS: Final = 10_000_000
+_LAST_PAUSE_NS: Final = 1_000_000_000
+# Senders of a feed that are there answer within this time; if one has, others do so soon after.
+_SEEK_NS: Final = 150_000_000
+_SEEK_MORE_NS: Final = 30_000_000
+# So many members, beside the first, answer the first hello of a newcomer; twice as many the next.
+_PORTERS: Final = 1
+# In a large group how members are doing is said less often: so long for each member.
+_STATUS_NS: Final = 20_000_000
+# The first member says hello at least so often, so that groups that were begun apart meet; and so
+# does a reader, whom no view names.
+_PRESENCE_NS: Final = 2_000_000_000
+
+
+class OpenSession(Places):
+    """A process in an open group, or on its way into one."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._feed = self.config.reliability == "sender"
+        self._reads = self.config.role == "reader"
+        # Not None while this process asks to be let in.
+        self._newcomer: Newcomer | None = None
+        # The view that this session has acted on.
+        self._seen: View | None = None
+        # Since when this process looks for the others.
+        self._seek_ns = 0
+        # Whether the state is still to come, and whether too few members answer.
+        self._state_pending = False
+        self._minority = False
+        # How often this process came back by itself.
+        self.rejoined = 0
+        # What this process last said of itself, and when.
+        self._said: dict[str, float] = {}
+
+    # -- getting in --------------------------------------------------------------------------------
+
+    def _seek(self, now_ns: int) -> None:
+        """Begin to look for the group."""
+        self._open.inside = False
+        self._open.tries = 0
+        self._seek_ns = now_ns
+        self._hello_ns = now_ns
+        if self._feed or self._reads:
+            self._enter(View.alone(self.me, self.config.name, int(self.me.incarnation)), now_ns)
+        else:
+            limits = Limits(self.transport.path_mtu_bytes, self.config.message_bytes_max)
+            self._newcomer = Newcomer(self.me, self.config.name, limits, self._stream)
+
+    def _why_not_alone(self) -> str:
+        """Why this process should not begin the group by itself, though nobody has let it in."""
+        refused, group = self.opener.refused, self.config.group
+        if self._open.other_kind:
+            return (
+                f"group {group!r} is another kind of group: {self._open.other_kind}; join it with "
+                "the settings that its members have"
+            )
+        if refused["key"] or refused["tag"] or refused["suite"]:
+            return (
+                f"datagrams of group {group!r} came that do not open: is this the group's secret, "
+                "and its key id?"
+            )
+        if refused["version"]:
+            return (
+                f"datagrams of another version of semcast came to group {group!r}; run the same "
+                "version everywhere, or give this group another name"
+            )
+        return ""
+
+    def why_not_in(self) -> str:
+        """Why this process is not in after all that time."""
+        config, waited_s = self.config, self.config.join_timeout_s
+        why = self._why_not_alone()
+        if why:
+            return why
+        if self._open.peers:
+            names = ", ".join(sorted(peer.name for peer in self._open.peers.values())[:8])
+            return (
+                f"{config.name!r} was not let into group {config.group!r} in {waited_s:g} s, "
+                f"though {names} answered: can a majority of its members talk with each other?"
+            )
+        hint = (
+            "`semcast doctor` tells whether multicast reaches this machine; where it does not, say "
+            "where some members are (peers)"
+            if self.transport.multicast
+            else "are the addresses in peers= right, and is UDP let through?"
+        )
+        return f"nobody is there in group {config.group!r}: none answered in {waited_s:g} s; {hint}"
+
+    def _early_frames(self, frames: bytes, source: Source, now_ns: int) -> None:
+        if self._newcomer is not None:
+            self._newcomer.receive(frames, source, now_ns)
+
+    def _enter(self, view: View, now_ns: int) -> None:
+        """Be a member: this process was let in, or has begun the group."""
+        mtu_bytes, room_bytes = self.transport.path_mtu_bytes, self.transport.receive_buffer_bytes
+        config = self.config.member_config(len(view.present), mtu_bytes, room_bytes // 2)
+        config = replace(config, only=self._interest)
+        joining = len(view.present) > 1
+        former = self.member
+        self.member = self._make(
+            config, self.me, view, self._stream, self._observer(self.me), joining
+        )
+        if former is not None:
+            while former.deliverable() > 0:
+                self.leftover.extend(former.take(former.deliverable(), now_ns))
+            self.member.follow_up(former, now_ns)
+            self._say_that("rejoined", "it was put out while it was away, and is back", now_ns)
+        self._newcomer = None
+        self.seeking = False
+        self._on_view(view, now_ns)
+
+    def _follow(self, now_ns: int) -> None:
+        """Act on what the protocol has decided."""
+        member = self.member
+        if member is None or self.seeking:
+            newcomer = self._newcomer
+            if newcomer is not None and newcomer.view is not None:
+                alone = len(newcomer.view.present) == 1
+                why_not = self._why_not_alone() if alone and not self.rejoined else ""
+                if why_not:
+                    self.end(why_not)
+                else:
+                    self._enter(newcomer.view, now_ns)
+            elif newcomer is None and self.ended is None:
+                self._seek(now_ns)
+            elif newcomer is not None and newcomer.over and self.ended is None:
+                self._rejoin(now_ns)
+            return
+        if member.view is not self._seen:
+            self._on_view(member.view, now_ns)
+        self._say_news(member, now_ns)
+        if member.out and self.ended is None:
+            self._rejoin(now_ns)
+        elif not self._open.inside and member.inside and now_ns >= self._in_after_ns():
+            self._open.inside = True
+            self.say_hello(now_ns)
+
+    def _say_news(self, member: Machine, now_ns: int) -> None:
+        """Say what has happened to this member, if anybody wants to hear it."""
+        transfer = member.transfers()
+        pending = transfer is not None and transfer.pending
+        if pending != self._state_pending:
+            self._state_pending = pending
+            if pending:
+                self._say_that("state-begun", "the state is on its way", now_ns)
+            elif transfer is not None:
+                lacking = "" if transfer.complete else ", and it is not complete"
+                text = f"the state is here: {transfer.messages} messages{lacking}"
+                self._say_that("state-done", text, now_ns)
+        if member.minority != self._minority:
+            self._minority = member.minority
+            if self._minority:
+                text = "too few members answer to agree on another view; nobody is put out"
+                self._say_that("minority", text, now_ns)
+
+    def _say_that(self, kind: str, text: str, now_ns: int) -> None:
+        if self.on_news is not None:
+            self.on_news(kind, text, now_ns)
+
+    def _on_view(self, view: View, now_ns: int) -> None:
+        """Another view counts: expect its members, and say to others where they are."""
+        before = set(self._open.members)
+        if self.on_view is not None:
+            self.on_view(self._seen, view, now_ns)
+        self._seen = view
+        self._open.install(view, now_ns)
+        for sender in view.present:
+            life = Source(sender, view.life(sender))
+            known = self.door.proved.get(sender, -1) >= life.incarnation
+            if sender != self.me.sender and not known and self.opener.prove(life, 0):
+                self.door.vouch(life)
+        for sender in self._open.unknown():
+            if self.door.has_place(sender):
+                self._open.moved(sender, view.life(sender), self.door.place_of(sender))
+        self._expect()
+        self.transport.peers = self._open.addresses()
+        self._tell_places([one for one in view.present if one not in before])
+        self._seek_places(now_ns)
+        self._forget(now_ns)
+
+    def _rejoin(self, now_ns: int) -> None:
+        """The others have gone on without this life: come back in another. Until then the
+        application takes what waits for it.
+        """
+        life = later_life(int(self.me.incarnation), self._stream.getrandbits(62))
+        if not is_life(life):
+            self.end(f"{self.config.name!r} has used up its lives; join by another name")
+            return
+        self.rejoined += 1
+        self.seeking = True
+        self._seen = None
+        self._begin(life)
+        self._seek(now_ns)
+
+    @property
+    def inside(self) -> bool:
+        return self._open.inside and self.ended is None
+
+    def _in_after_ns(self) -> int:
+        """Before this time it is not known whether all who are there were found."""
+        if not self._feed:
+            return 0
+        found = self._seen is not None and len(self._seen.present) > 1
+        return self._seek_ns + (_SEEK_MORE_NS if found else _SEEK_NS)
+
+    def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
+        return self.member is not None and member in self.member.suspects()
+
+    # -- turns -------------------------------------------------------------------------------------
+
+    def take_in(self, received: list[tuple[bytes, Address]], now_ns: int) -> None:
+        super().take_in(received, now_ns)
+        self._follow(now_ns)
+
+    def on_timer(self, now_ns: int) -> None:
+        super().on_timer(now_ns)
+        newcomer = self._newcomer
+        if newcomer is not None and newcomer.next_deadline_ns() <= now_ns:
+            newcomer.on_timer(now_ns)
+        if now_ns >= self._where_ns:
+            self._ask_where(now_ns)
+        self._follow(now_ns)
+
+    def next_deadline_ns(self) -> int:
+        soonest = min(super().next_deadline_ns(), self._where_ns)
+        member = self.member
+        if member is not None and not self.seeking and not self._open.inside and member.inside:
+            soonest = min(soonest, self._in_after_ns())
+        newcomer = self._newcomer
+        return soonest if newcomer is None else min(soonest, newcomer.next_deadline_ns())
+
+    def flush(self, now_ns: int) -> None:
+        super().flush(now_ns)
+        if self._newcomer is not None and not self.congested:
+            self._send_some(self._newcomer.datagrams(now_ns), now_ns)
+
+    # -- hellos ------------------------------------------------------------------------------------
+
+    def say_hello(self, now_ns: int) -> None:
+        """Say that this process is there: often while it is not in; then when there is news."""
+        roster = self._open
+        seeking = not roster.inside
+        if seeking:
+            pause_ns = min(_FIRST_PAUSE_NS << min(roster.tries // 2, 20), _LAST_PAUSE_NS)
+            roster.tries += 1
+        else:
+            pause_ns = max(HELLO_NS, len(roster.members) * _STATUS_NS)
+            roster.tries = 0
+        self._hello_ns = now_ns + pause_ns
+        lonely = self._is_first() or (self._reads and not self._feed)
+        presence = lonely and now_ns - self._said_ns >= _PRESENCE_NS
+        self._forget(now_ns)
+        if not seeking and not presence and not roster.news and self.status == self._said:
+            return
+        self._said_ns = now_ns
+        self._said = dict(self.status)
+        datagram = self._hello()
+        self.transport.look_again()
+        self.transport.send_all([datagram])
+        known = set(self.transport.peers)
+        for seed in self._seeds:
+            if seed not in known:
+                self.transport.send(seed, [datagram])
+
+    def _is_first(self) -> bool:
+        members = self._open.members
+        return bool(members) and members[0] == self.me.sender
+
+    def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
+        who = repr(str(said.get("name"))[:64])
+        if said.get("open") is not True:
+            self._open.other_kind = f"{who} says that its members are counted"
+            return
+        if (said.get("feed") is True) != self._feed:
+            self._open.other_kind = f"{who} has another reliability"
+            return
+        if self._greets(said, came):
+            super()._on_hello(said, came)
+
+    def _greets(self, said: Mapping[str, Any], came: Came) -> bool:
+        """Whether to talk with the sender of a hello. In a large group a newcomer would otherwise
+        be answered by everybody.
+        """
+        sender, life = int(came.source.sender), int(came.source.incarnation)
+        if self.door.proved.get(sender) == life or sender == self.me.sender:
+            return True
+        reads, inside = said.get("reads") is True, said.get("in") is True
+        if self._feed:
+            return not (self._reads and reads)
+        if not self.transport.multicast and self._reads != reads:
+            return inside or self._open.inside  # every member sends to every reader by itself
+        if not self._open.inside:
+            # Whoever is in lets others in; of those who are not, the oldest begins the group.
+            if inside:
+                return len(self.door.proved) < 4 or sender in self.door.proved
+            return not reads and (life, sender) < (int(self.me.incarnation), int(self.me.sender))
+        if self._reads:
+            return False
+        tries = said.get("try")
+        porters = _PORTERS << min(tries, 10) if isinstance(tries, int) and tries >= 0 else _PORTERS
+        ranked = sorted(self._open.members, key=lambda one: scatter(one ^ sender))
+        return self._is_first() or int(self.me.sender) in ranked[:porters]
+
+    def _believe(self, said: Mapping[str, Any], came: Came) -> None:
+        super()._believe(said, came)
+        peer = self._open.peers.get(int(came.source.sender))
+        if self.member is not None and peer is not None and not peer.reads:
+            self.member.met(came.source, came.now_ns)
+
+    def _is_stranger(self, source: Source) -> bool:  # noqa: ARG002
+        return False
+
+    def _on_roster(self, now_ns: int) -> None:
+        """Somebody was met: this process may have to take another life, or send to more places."""
+        roster = self._open
+        self.transport.peers = self._open.addresses()
+        if roster.former_incarnation < self.me.incarnation:
+            return
+        if roster.inside:
+            self.end(
+                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
+                "give each member a name of its own"
+                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
+                may_take=True,
+            )
+            return
+        life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
+        if not is_life(life):
+            self.end(f"{self.config.name!r} has used up its lives; join by another name")
+            return
+        self.member = None
+        self._begin(life)
+        self._seek(now_ns)
+
+    def _let_in(self, came: Came) -> bool:
+        if not super()._let_in(came):
+            return False
+        self._open.place(came.source, came.address, came.now_ns)
+        self.transport.peers = self._open.addresses()
+        if self._reads and self.member is not None:
+            self.member.met(came.source, came.now_ns)
+        return True
+
+    def _forget(self, now_ns: int) -> None:
+        """Forget those who are gone, so that there is room for others. What comes of such a life
+        later counts only if it proves anew that it is there.
+        """
+        for sender in self._open.forget(now_ns):
+            self.door.forget(sender)
+            self.opener.forget(sender)
+        self.transport.peers = self._open.addresses()
+
+    def evict(self, member: int, now_ns: int) -> None:
+        """Wish that a member be put out; the others have to agree."""
+        if self.member is not None:
+            self.member.remove(member, now_ns)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def leave(self, now_ns: int) -> None:
+        """Tell the others that this process goes. Nothing can be sent after it."""
+        if self.ended is None:
+            self._settle(now_ns)
+        self.end(f"{self.config.name} has left {self.config.group!r}")
+        self.flush(now_ns)
+        if self.member is not None:
+            for _ in range(3):  # one may be lost; if all are, others find out by themselves
+                self.member.goodbye(now_ns)
+                self.member.on_timer(now_ns)
+                self.flush(now_ns)

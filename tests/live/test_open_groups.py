@@ -1,0 +1,291 @@
+"""Open groups: processes come and go, over a network in memory, in virtual time."""
+
+from typing import Any
+
+import pytest
+from tests.live.recording import OPEN_FRAMES, kinds_of
+
+from semcast.errors import GroupClosedError
+from semcast.live.meeting.open_session import OpenSession
+from semcast.testing import FakeMember, FakeNetwork
+from semcast.wire.keys import Keyring
+
+SECRET = "a secret that only tests have"
+WAYS = pytest.mark.parametrize("multicast", [True, False], ids=["multicast", "unicast"])
+KINDS = pytest.mark.parametrize("reliability", ["group", "sender"])
+
+
+def present(member: FakeMember) -> int:
+    """How many are there, as this member sees it."""
+    return 0 if member.session.member is None else len(member.session.member.view.present)
+
+
+def gather(network: FakeNetwork, count: int, **settings: Any) -> list[FakeMember]:
+    """So many members, which are all in and know each other."""
+    members = []
+    for number in range(count):
+        members.append(network.join("quotes", name=f"m{number}", secret=SECRET, **settings))
+        network.run(seconds=0.005)
+    assert network.run(lambda: all(one.complete and present(one) == count for one in members), 10)
+    return members
+
+
+def payloads(member: FakeMember) -> list[bytes]:
+    return [message.payload for message in member.receive_many()]
+
+
+@WAYS
+@KINDS
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+def test_nobody_is_counted_beforehand(multicast: bool, reliability: str, loss: float) -> None:
+    network = FakeNetwork(seed=1, multicast=multicast, loss=loss)
+    a, b, c = gather(network, 3, reliability=reliability)
+    a.send(b"one")
+    b.send(b"two")
+    assert network.run(lambda: all(one.waiting == 2 for one in (a, b, c)), 10)
+    assert {*payloads(c)} == {b"one", b"two"}
+
+
+@WAYS
+@KINDS
+def test_who_comes_late_gets_what_stands_and_then_what_is_new(
+    multicast: bool, reliability: str
+) -> None:
+    network = FakeNetwork(seed=2, multicast=multicast)
+    a, b = gather(network, 2, reliability=reliability)
+    for number in range(9):
+        a.send(b"%d" % number, replaces=f"key {number % 3}")
+    a.send(b"said once, and never again")
+    assert network.run(lambda: a.stable and b.waiting > 0, 10)
+    late = network.join("quotes", name="late", secret=SECRET, reliability=reliability)
+    assert network.run(lambda: late.complete, 10)
+    a.send(b"9", replaces="key 0")
+    a.send(b"new")
+    taken = []
+
+    def all_there() -> bool:
+        taken.extend(late.receive_many())
+        return any(message.payload == b"new" for message in taken)
+
+    assert network.run(all_there, 10)
+    told = [(message.payload, message.state) for message in taken]
+    assert told[-1] == (b"new", False)
+    assert [one for one in told if one[1]] == [(b"6", True), (b"7", True), (b"8", True)]
+    assert b"said once, and never again" not in [payload for payload, _ in told]
+
+
+@WAYS
+def test_a_reader_comes_and_goes_and_nobody_waits_for_it(multicast: bool) -> None:
+    network = FakeNetwork(seed=3, multicast=multicast)
+    a, b = gather(network, 2)
+    reader = network.join("quotes", name="r", secret=SECRET, role="reader")
+    assert network.run(lambda: reader.complete, 10)
+    assert present(a) == 2
+    a.send(b"one")
+    assert network.run(lambda: reader.waiting == 1, 10)
+    reader.crash()
+    a.send(b"two")
+    assert network.run(lambda: a.stable and b.waiting == 2, 15)
+
+
+@KINDS
+def test_a_dead_process_is_forgotten_and_blocks_nobody_for_longer(reliability: str) -> None:
+    network = FakeNetwork(seed=4)
+    a, b, c = gather(network, 3, reliability=reliability, window_messages=16)
+    c.crash()
+    sent = 0
+
+    def sends_on() -> bool:
+        nonlocal sent
+        member = a.session.member
+        assert member is not None
+        if member.can_multicast():
+            a.send(b"%d" % sent)
+            sent += 1
+        b.receive_many()
+        a.receive_many()
+        return sent == 100
+
+    assert network.run(sends_on, 15)
+    assert network.run(lambda: present(a) == 2, 30)
+
+
+def test_one_that_was_cut_off_is_put_out_and_comes_back_by_itself() -> None:
+    network = FakeNetwork(seed=5)
+    members = gather(network, 5)
+    cut = members[2]
+    lives = cut.session.me.incarnation
+    network.unplugged.add(cut.session.transport.address[0])
+    others = [one for one in members if one is not cut]
+    assert network.run(lambda: all(present(one) == 4 for one in others), 10)
+    network.run(seconds=8)
+    assert present(cut) == 5, "one of five puts nobody out"
+    others[0].send(b"meanwhile", replaces="key")
+    network.unplugged.clear()
+    assert network.run(lambda: all(present(one) == 5 for one in others), 20)
+    assert network.run(lambda: cut.complete, 10)
+    assert cut.session.me.incarnation > lives
+    assert all(one.session.ended is None for one in members)
+    others[0].send(b"after")
+    got: list[bytes] = []
+
+    def all_there() -> bool:
+        got.extend(payloads(cut))
+        return b"after" in got
+
+    assert network.run(all_there, 10)
+    assert got == [b"meanwhile", b"after"]
+
+
+def test_who_is_hopelessly_slow_may_be_put_out() -> None:
+    network = FakeNetwork(seed=15)
+    a, b, c = gather(network, 3)
+    a.session.evict(c.session.me.sender, network.now_ns)
+    b.session.evict(c.session.me.sender, network.now_ns)
+    assert network.run(lambda: present(a) == 2 == present(b), 10)
+    # It is not dead, so it comes back by itself.
+    assert network.run(lambda: c.complete and present(a) == 3, 20)
+
+
+def test_two_groups_that_were_begun_apart_become_one() -> None:
+    network = FakeNetwork(seed=6)
+    a = network.join("quotes", name="a", secret=SECRET, address=("10.9.0.1", 7400))
+    b = network.join("quotes", name="b", secret=SECRET, address=("10.9.0.2", 7400))
+    network.unplugged.add("10.9.0.2")
+    assert network.run(lambda: a.complete and b.complete, 10)
+    assert (present(a), present(b)) == (1, 1)
+    network.unplugged.clear()
+    assert network.run(lambda: present(a) == 2 == present(b) and a.complete and b.complete, 20)
+
+
+def test_many_that_come_at_once_are_in_soon() -> None:
+    network = FakeNetwork(seed=7)
+    members = [network.join("quotes", name=f"m{one}", secret=SECRET) for one in range(32)]
+    began_ns = network.now_ns
+    assert network.run(lambda: all(one.complete and present(one) == 32 for one in members), 10)
+    assert network.now_ns - began_ns < 3_000_000_000, "of virtual time"
+
+
+def test_a_process_that_leaves_is_gone_at_once() -> None:
+    network = FakeNetwork(seed=8)
+    a, b, c = gather(network, 3)
+    c.leave()
+    began_ns = network.now_ns
+    assert network.run(lambda: present(a) == 2 == present(b), 10)
+    assert network.now_ns - began_ns < 500_000_000, "of virtual time, so nobody had to be accused"
+
+
+def test_members_that_come_and_go_leave_nothing_behind() -> None:
+    network = FakeNetwork(seed=9)
+    a, _ = gather(network, 2)
+    session = a.session
+    assert isinstance(session, OpenSession)
+    for number in range(30):
+        comer = network.join("quotes", name=f"comer {number}", secret=SECRET)
+        assert network.run(lambda comer=comer: comer.complete, 10)  # type: ignore[misc]
+        comer.leave()
+        network.members.remove(comer)
+        network.run(seconds=1)
+    network.run(seconds=15)
+    a.send(b"news")
+    network.run(seconds=15)
+    assert len(session.roster.peers) < 5
+    assert len(session.door.proved) < 5
+    assert session.member is not None
+    assert len(session.member.view.members) < 6
+
+
+# -- recordings ------------------------------------------------------------------------------------
+
+
+def frames_of(datagrams: list[bytes]) -> set[str]:
+    """The kinds of frames in these."""
+    found: set[str] = set()
+    for datagram in datagrams:
+        found |= kinds_of(datagram, Keyring(SECRET.encode()))
+    return found
+
+
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_recordings_of_an_open_group_do_nothing(reliability: str) -> None:
+    """Everything that was ever said is said again, to members and to one that is new."""
+    network = FakeNetwork(seed=14, loss=0.05)
+    a, b, c = gather(network, 3, reliability=reliability)
+    reader = network.join("quotes", name="r", secret=SECRET, role="reader", reliability=reliability)
+    assert network.run(lambda: reader.complete, 10)
+    for number in range(30):
+        a.send(b"%d" % number, replaces=f"key {number % 5}")
+        network.run(seconds=0.01)
+    late = network.join("quotes", name="late", secret=SECRET, reliability=reliability)
+    assert network.run(lambda: late.complete, 10)
+    c.crash()
+    assert network.run(lambda: present(a) == (4 if reliability == "sender" else 3), 30)
+    network.run(seconds=1)
+    if reliability == "sender":
+        assert {"SUBSCRIBE", "BEGIN", "HAVE", "NEED", "CHUNK"} <= frames_of(
+            [datagram for _, _, datagram in network.seen]
+        )
+    else:
+        wanted = OPEN_FRAMES - {"LACK", "TELL"}
+        assert wanted <= frames_of([datagram for _, _, datagram in network.seen])
+    for member in (a, b, reader, late):
+        member.receive_many()
+    a.send(b"before", replaces="key 0")
+    network.run(seconds=1)
+    views = [member.session.member.view.digest for member in (a, b, late) if member.session.member]
+    recorded = list(network.seen)
+    fresh = network.join("quotes", name="fresh", secret=SECRET, reliability=reliability)
+    for source, _, datagram in recorded:
+        for member in (a, b, reader, late, fresh):
+            network.inject(source, member.session.transport.address, datagram)
+    assert network.run(lambda: fresh.complete, 10)
+    network.run(seconds=2)
+    assert [payloads(member) for member in (b, reader, late)] == [[b"before"]] * 3
+    assert all(member.session.ended is None for member in (a, b, reader, late, fresh))
+    if reliability == "group":
+        assert all(present(member) == 4 for member in (a, b, late, fresh))
+        assert len(set(views)) == 1
+    got = [message.payload for message in fresh.receive_many()]
+    assert sorted(got) == sorted([b"before", b"26", b"27", b"28", b"29"])
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+
+def error_of(network: FakeNetwork, member: FakeMember) -> str:
+    assert network.run(lambda: member.session.ended is not None, 10)
+    assert isinstance(member.session.ended, GroupClosedError)
+    return str(member.session.ended)
+
+
+def test_another_secret_is_said_to_be_one() -> None:
+    network = FakeNetwork(seed=10)
+    gather(network, 2)
+    other = network.join("quotes", name="other", secret="another secret of sixteen bytes")
+    assert "do not open: is this the group's secret" in error_of(network, other)
+
+
+def test_who_wants_to_join_a_closed_group_is_told_so() -> None:
+    network = FakeNetwork(seed=11)
+    closed = [network.join("quotes", name=name, secret=SECRET, size=2) for name in "ab"]
+    assert network.run(lambda: all(one.complete for one in closed), 10)
+    other = network.join("quotes", name="other", secret=SECRET)
+    assert "says that its members are counted" in error_of(network, other)
+
+
+def test_another_reliability_is_said_to_be_one() -> None:
+    network = FakeNetwork(seed=12)
+    gather(network, 2)
+    other = network.join("quotes", name="other", secret=SECRET, reliability="sender")
+    network.run(seconds=3)
+    session = other.session
+    assert isinstance(session, OpenSession)
+    assert "has another reliability" in session.why_not_in()
+
+
+def test_a_reader_that_finds_nobody_says_so() -> None:
+    network = FakeNetwork(seed=13)
+    reader = network.join("quotes", name="r", secret=SECRET, role="reader")
+    assert not network.run(lambda: reader.complete, 5)
+    assert isinstance(reader.session, OpenSession)
+    assert "nobody is there in group 'quotes'" in reader.session.why_not_in()

@@ -1,0 +1,142 @@
+"""Open groups over real sockets: joining, what is wanted, and the application's own state."""
+
+import json
+import threading
+import uuid
+from contextlib import ExitStack, suppress
+
+import pytest
+from tests.live.groups import wait_until
+
+import semcast.blocking
+from semcast.errors import ConfigError, GroupClosedError
+from semcast.live.blocking import Group
+
+SECRET = "a secret that only tests have"
+
+
+@pytest.fixture
+def name() -> str:
+    return f"open-{uuid.uuid4().hex[:8]}"
+
+
+def enter(stack: ExitStack, group: str, who: str, **more: object) -> Group:
+    settings = {"name": who, "secret": SECRET, "interface": "lo", "deliver_own": False} | more
+    return stack.enter_context(semcast.blocking.join(group, **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_join_needs_a_name_and_a_secret(name: str, reliability: str) -> None:
+    with ExitStack() as stack:
+        a = enter(stack, name, "a", reliability=reliability)
+        b = enter(stack, name, "b", reliability=reliability)
+        wait_until(lambda: len(a.view) == 2 == len(b.view), "both see each other")
+        a.send(b"101.25", replaces="AAPL")
+        assert b.receive(timeout=10).payload == b"101.25"
+        b.send(b"17.50", replaces="IBM")
+        assert a.receive(timeout=10).payload == b"17.50"
+
+
+def test_what_is_sent_when_join_has_returned_is_received(name: str) -> None:
+    with ExitStack() as stack:
+        a = enter(stack, name, "a")
+        for number in range(5):
+            with ExitStack() as late:
+                b = enter(late, name, f"b{number}")
+                a.send(b"%d" % number)
+                assert b.receive(timeout=10).payload == b"%d" % number
+
+
+def test_a_process_gets_only_what_it_wants(name: str) -> None:
+    with ExitStack() as stack:
+        a = enter(stack, name, "a")
+        b = enter(stack, name, "b", only="A")
+        c = enter(stack, name, "c", only=lambda key: key.endswith(b"M"))
+        for key in ("AAPL", "IBM", "AMD", "MSFT"):
+            a.send(key.encode(), replaces=key)
+        a.send(b"to all")
+        got = [b.receive(timeout=10) for _ in range(3)]
+        assert [one.payload for one in got] == [b"AAPL", b"AMD", b"to all"]
+        assert [list(one.skipped) for one in got] == [[], [], []]
+        assert [c.receive(timeout=10).payload for _ in range(2)] == [b"IBM", b"to all"]
+
+
+def test_the_state_of_an_application_goes_to_who_comes_late(name: str) -> None:
+    def counter(group: Group, counts: dict[str, int], wanted: int) -> None:
+        while sum(counts.values()) < wanted:
+            word = group.receive(timeout=30).payload.decode()
+            counts[word] = counts.get(word, 0) + 1
+
+    with ExitStack() as stack:
+        first: dict[str, int] = {}
+        late: dict[str, int] = {}
+
+        def hooks(counts: dict[str, int]) -> dict[str, object]:
+            return {
+                "snapshot": lambda: json.dumps(counts).encode(),
+                "restore": lambda saved: counts.update(json.loads(saved)),
+            }
+
+        a = enter(stack, name, "a", **hooks({}))
+
+        def listen() -> None:
+            with suppress(GroupClosedError):
+                a.receive()
+
+        # Applications save their state while they receive.
+        threading.Thread(target=listen, daemon=True).start()
+        b = enter(stack, name, "b", **hooks(first))
+        counting = threading.Thread(target=counter, args=(b, first, 20))
+        counting.start()
+        for number in range(10):
+            a.send(b"even" if number % 2 == 0 else b"odd")
+        wait_until(lambda: sum(first.values()) == 10, "b has counted ten", 20)
+        c = enter(stack, name, "c", **hooks(late))
+        catching_up = threading.Thread(target=counter, args=(c, late, 20))
+        catching_up.start()
+        wait_until(lambda: sum(late.values()) == 10, "c has what b had")
+        for number in range(10):
+            a.send(b"even" if number % 2 == 0 else b"odd")
+        counting.join(30)
+        catching_up.join(30)
+        assert first == late == {"even": 10, "odd": 10}
+
+
+def test_snapshot_and_restore_belong_together(name: str) -> None:
+    with pytest.raises(ConfigError, match="belong together"):
+        semcast.blocking.join(name, secret=SECRET, snapshot=lambda: b"")
+    with pytest.raises(ConfigError, match="without functions"):
+        semcast.blocking.join(name, secret=SECRET, state="snapshot")
+
+
+def test_a_reader_sends_nothing(name: str) -> None:
+    with ExitStack() as stack:
+        enter(stack, name, "a")
+        reader = enter(stack, name, "r", role="reader")
+        with pytest.raises(semcast.errors.LocalProtocolError, match="a reader sends nothing"):
+            reader.send(b"no")
+
+
+def test_a_reader_without_a_group_is_told_that_nobody_is_there(name: str) -> None:
+    with pytest.raises(GroupClosedError, match="nobody is there"), ExitStack() as stack:
+        enter(stack, name, "r", role="reader", join_timeout_s=0.5)
+
+
+def test_another_secret_is_refused_and_not_taken_for_an_empty_group(name: str) -> None:
+    with ExitStack() as stack:
+        enter(stack, name, "a")
+        with pytest.raises(GroupClosedError, match="is this the group's secret"):
+            enter(stack, name, "b", secret="another secret of sixteen bytes")
+
+
+def test_events_say_who_comes_and_goes(name: str) -> None:
+    with ExitStack() as stack:
+        a = enter(stack, name, "a")
+        with ExitStack() as late:
+            enter(late, name, "b")
+            wait_until(lambda: len(a.view) == 2, "a sees b")
+        wait_until(lambda: len(a.view) == 1, "a sees that b has left")
+        kinds = [(event.kind, event.member) for event in a.past_events()]
+        assert ("joined", "b") in kinds
+        assert ("left", "b") in kinds
+        assert [kind for kind, _ in kinds].count("view") >= 2
