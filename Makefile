@@ -133,6 +133,11 @@ bench-flood: setup-dev ## A sealed group under floods from without, beside a pro
 bench-groups: setup-dev ## What it costs to be in 50 groups at once, beside one; MANY="--groups 200"
 	@$(BIN)/python -m bench.groups $(MANY)
 
+.PHONY: bench-membership
+bench-membership: setup-dev ## How quickly processes get in, get the state, and go on after others; MEMBERSHIP="--only join"
+	@$(BIN)/python -m bench.membership $(MEMBERSHIP)
+	@$(if $(MEMBERSHIP),:,$(BIN)/python -m bench.crowd)
+
 .PHONY: bench-spark
 bench-spark: setup-dev ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
 	@$(BIN)/python -m bench.spark $(SPARK)

@@ -13,6 +13,7 @@ import semcast.ids
 from semcast.ids import Source
 from semcast.obsolescence import Replaces, Tagger
 from semcast.protocol import BufferConfig, PurgingBuffer, SafeUpTo
+from semcast.protocol.membership.standing import Standing
 from semcast.protocol.streams.sender import Sender
 from semcast.wire.decode import Decoder
 from semcast.wire.limits import Limits
@@ -31,13 +32,18 @@ def keys(count: int, of: int = KEYS) -> list[bytes]:
     return [names[stream.randrange(of)] for _ in range(count)]
 
 
-def send_ns(messages: int, out: list[bytes], by_key: bool) -> float:
-    """Number, tag by key, keep for retransmission, encode into full datagrams."""
-    names = keys(messages)
+def send_ns(
+    messages: int, out: list[bytes], by_key: bool, heir: Standing | None = None, of: int = KEYS
+) -> float:
+    """Number, tag by key, keep for retransmission, encode into full datagrams; `heir`: and keep
+    the last value of each of so many keys for newcomers.
+    """
+    names = keys(messages, of)
     payloads = [bytes(PAYLOAD_BYTES)] * BATCH
     source = Source(1, 1)
     safe = SafeUpTo()
-    retained = PurgingBuffer(BufferConfig(messages_max=2 * WINDOW), "retransmit", safe)
+    config = BufferConfig(messages_max=2 * WINDOW)
+    retained = PurgingBuffer(config, "retransmit", safe, heir=heir)
     sender = Sender(source, Tagger(by_key=by_key), retained, Limits())
     batches: list[list[Replaces]] = [
         list(names[at : at + BATCH]) for at in range(0, messages, BATCH)
@@ -148,6 +154,9 @@ def main() -> None:
     for _ in range(5):
         found = timed(messages, True) | timed(messages, False)
         found["late_30000_ns"] = late_ns(30_000, messages // 100)
+        for of in (KEYS, 5_000):
+            for heir, name in ((None, "alone"), (Standing(1 << 17, 64 << 20), "standing")):
+                found[f"send_{of}_keys_{name}_ns"] = send_ns(messages, [], True, heir, of)
         # Interpreted it would take minutes to fill a buffer with so many, and show the same.
         for of in (10_000, 1_000_000) if build == "compiled" else ():
             found[f"take_1_of_10_of_{of}_keys_ns"] = slow_reader_ns(messages, 1, True, False, of)

@@ -6,12 +6,8 @@ processors sockets overflow by themselves, and the question is whether repair ca
 """
 
 import argparse
-import ctypes
 import json
-import os
-import shutil
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,6 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.network import cannot_lose, lose, own_loopback
 from bench.peers import environment
 from bench.peers.api import THROUGHPUT, UnavailableError
 from bench.peers.case import Case, throughput
@@ -29,7 +26,6 @@ from bench.peers.outcome import Figures, figures
 from bench.peers.plan import Entry, entries
 from bench.peers.trial import Trial, TrialError
 
-_CLONE_NEWNET = 0x40000000
 _ADAPTERS = ("bench.peers.adapters.semcast", "bench.peers.adapters.zeromq")
 # What is compared: name in the table, adapter's variant.
 SENDER, GROUP, PEER = "semcast unsealed", "semcast unsealed, group", "zmq NODROP"
@@ -38,7 +34,6 @@ LOSSES = (0.0, 0.1, 1.0, 5.0)
 RECEIVERS = (2, 4, 8, 16)
 # Processor time a message, at the most, against that without loss.
 CPU_FACTOR_MAX = 3.0
-_RANDOM_MAX = 100_000
 
 
 @dataclass
@@ -100,7 +95,7 @@ class Cell:
 
 def main(words: list[str] | None = None) -> int:
     chosen = _arguments(words)
-    reason = _cannot_run()
+    reason = cannot_lose()
     if reason:
         print(f"bench.loss skipped: {reason}")
         return 0
@@ -112,7 +107,7 @@ def main(words: list[str] | None = None) -> int:
             console.print(f"{peer}: {why}", style="yellow")
     if environment.semcast_build() != "compiled":
         console.print("semcast is not compiled, so its figures say little: run make setup")
-    _own_loopback()
+    own_loopback()
     losses = [Cell(loss, 2, name) for loss in chosen.loss or LOSSES for name in who]
     spread = [Cell(0.0, n, SENDER) for n in chosen.receivers or RECEIVERS]
     steps = [cell for _ in range(chosen.rounds) for cell in losses]
@@ -155,44 +150,7 @@ def _fits(entry: Entry) -> bool:
     return entry.variant.name in VARIANTS and THROUGHPUT in entry.variant.workloads
 
 
-def _cannot_run() -> str:
-    if not sys.platform.startswith("linux"):
-        return "network namespaces are Linux's"
-    if os.geteuid() != 0:
-        return "it needs root, to make a network namespace that loses packets"
-    for tool, package in (("nft", "nftables"), ("ip", "iproute2")):
-        if shutil.which(tool) is None:
-            return f"it needs {tool}: apt-get install {package}"
-    return ""
-
-
 # -- the network -----------------------------------------------------------------------------------
-
-
-def _own_loopback() -> None:
-    """From here on this process, and all that it starts, have a network of their own."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNET) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        sys.exit(f"bench.loss: no network namespace to be had: {reason}")
-    _command("ip", "link", "set", "lo", "up")
-
-
-def _lose(percent: float) -> None:
-    """Drop that share of all packets, whatever they carry."""
-    subprocess.run(["nft", "delete", "table", "inet", "loss"], check=False, capture_output=True)
-    if percent:
-        share = round(percent * _RANDOM_MAX / 100)
-        rule = f"numgen random mod {_RANDOM_MAX} < {share} drop"
-        _command("nft", "add table inet loss")
-        _command("nft", "add chain inet loss in { type filter hook input priority 0 ; }")
-        _command("nft", f"add rule inet loss in {rule}")
-
-
-def _command(*words: str) -> None:
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"bench.loss: `{' '.join(words)}` failed: {done.stderr.strip()}")
 
 
 def _overflowed() -> int:
@@ -204,7 +162,7 @@ def _overflowed() -> int:
 
 def _run(cell: Cell, entry: Entry, seconds: float) -> None:
     case: Case = throughput(64, seconds, cell.receivers)
-    _lose(cell.loss_percent)
+    lose(cell.loss_percent)
     before = _overflowed()
     try:
         facts = Trial(str(environment.PYTHON), entry.module, entry.peer, entry.variant, case).run()
@@ -212,7 +170,7 @@ def _run(cell: Cell, entry: Entry, seconds: float) -> None:
     except (TrialError, UnavailableError) as error:
         cell.failures.append(str(error))
     finally:
-        _lose(0)
+        lose(0)
         cell.overflowed += _overflowed() - before
 
 

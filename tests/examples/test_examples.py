@@ -40,3 +40,21 @@ def test_it_tells_people_too() -> None:
     out = run("quotes.py", "--seconds", "0.2")
     assert "lost 0 trades" in out
     assert "No trade was lost" in out
+
+
+def test_a_late_reader_gets_what_stands_first() -> None:
+    found = json.loads(run("late_joiner.py", "--json"))
+    assert found["stocks"] == 1000
+    assert found["state"] + found["live"] >= 1000
+    assert found["state"] > 900
+    assert found["live"] >= 100
+
+
+def test_subscribers_come_and_go_and_know_every_symbol() -> None:
+    lines = run("subscribers.py", "4").splitlines()
+    assert len(lines) == 10
+    quick = [line for line in lines if "(slow)" not in line]
+    assert len(quick) == 8
+    # The last time one comes it may be too short for all of them.
+    assert sum("5000" in line for line in quick) >= 6
+    assert len((EXAMPLES / "subscribers.py").read_text().splitlines()) <= 60
