@@ -11,9 +11,13 @@ from tests.wire.material import OTHERS
 
 from semcast.ids import SEQ_MAX
 from semcast.wire.families.agreement import BALLOT, JOIN, LACK, PART, WISHES
+from semcast.wire.families.epidemic import HEARD, RUMOUR, STAMP
 from semcast.wire.families.lives import LIVES
 from semcast.wire.families.measures import ECHO, TIMES, TREE
+from semcast.wire.families.overlay import DISCONNECT, ENTER, NEIGHBOR, PULSE, SHUFFLE
+from semcast.wire.families.pasts import PAST
 from semcast.wire.families.probes import ASK, PING, VOUCH
+from semcast.wire.families.pull import IHAVE, SUMMARY, WANT
 from semcast.wire.families.readers import BEGIN, HAVE, SUBSCRIBE
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK
 from semcast.wire.families.rounds import ROUND
@@ -94,6 +98,14 @@ def named_rows(draw: st.DrawFn) -> bytes:
     return struct.pack("<IHH", draw(U16), length, draw(U16)) + name + draw(ROWS)
 
 
+@st.composite
+def entries(draw: st.DrawFn) -> bytes:
+    """An entry of a view, whose length may lie."""
+    address = draw(st.binary(max_size=22))
+    length = len(address) if draw(st.integers(0, 4)) else draw(U8)
+    return draw(_SOURCES) + bytes([draw(U8), length]) + address
+
+
 SHAPES: dict[int, st.SearchStrategy[bytes]] = {
     DATA: joined(NUMBERS, NUMBERS, st.lists(records(), max_size=4).map(b"".join)),
     FRAGMENT: joined(NUMBERS, _U16, _U16, st.binary()),
@@ -117,6 +129,14 @@ SHAPES: dict[int, st.SearchStrategy[bytes]] = {
     PART: joined(NUMBERS, a_byte(3), _U32, _U16, _U16, st.binary(max_size=420)),
     LACK: joined(NUMBERS, _U32, st.lists(joined(_U16, _U16), max_size=4).map(b"".join)),
     PING: joined(NUMBERS, _U32),
+    ENTER: joined(a_byte(17), entries()),
+    NEIGHBOR: joined(_U32, entries()),
+    DISCONNECT: st.binary(max_size=1),
+    SHUFFLE: joined(_U32, a_byte(17), st.lists(entries(), max_size=12).map(b"".join)),
+    PULSE: joined(_U32, _U16, _SOURCES, NUMBERS),
+    SUMMARY: st.lists(joined(_SOURCES, _SMALL, _SMALL), max_size=16).map(b"".join),
+    IHAVE: st.lists(joined(_SOURCES, _SMALL, _U16), max_size=19).map(b"".join),
+    WANT: st.lists(joined(_SOURCES, _SMALL, _SMALL), max_size=16).map(b"".join),
     ASK: joined(_SOURCES, NUMBERS),
     VOUCH: joined(_SOURCES, NUMBERS, _U32),
     SUBSCRIBE: named_rows(),
@@ -125,10 +145,14 @@ SHAPES: dict[int, st.SearchStrategy[bytes]] = {
     NEED: joined(_U32, _U32, _SOURCES, _SPANS, _U32),
     # With flag PIECE, the first two of these say where the bytes begin and how many there are.
     CHUNK: joined(_U32, _U32, _SOURCES, _SPANS, _U32, _U32, st.binary(max_size=40)),
+    PAST: joined(_SOURCES, NUMBERS),
     TELL: joined(_U32, a_byte(5), st.just(bytes(3)), ROWS),
+    RUMOUR: joined(NUMBERS, _U32, st.binary(min_size=12, max_size=40)),
+    STAMP: _U32,
+    HEARD: joined(_U32, _U32),
 }
 # Flag RELAYED puts a source in front of the body of these. In others, that bit means another thing.
-_WITH_ORIGIN = (DATA, FRAGMENT, JOIN)
+_WITH_ORIGIN = (DATA, FRAGMENT, JOIN, RUMOUR)
 
 
 @st.composite

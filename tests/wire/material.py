@@ -17,9 +17,21 @@ from semcast.ids import ID_MAX, SEQ_MAX, Source
 from semcast.wire.decode import Decoded, Decoder
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.agreement import Ballot, Join, Lack, PartOf, Wishes
+from semcast.wire.families.epidemic import ROUND_MAX, Heard, Rumour, Stamp
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, MeasureFrame, Times, Tree
+from semcast.wire.families.overlay import (
+    Disconnect,
+    Enter,
+    Entry,
+    Neighbor,
+    OverlayFrame,
+    Pulse,
+    Shuffle,
+)
+from semcast.wire.families.pasts import Past
 from semcast.wire.families.probes import Ask, Ping, ProbeFrame, Vouch
+from semcast.wire.families.pull import IHave, PullFrame, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -223,6 +235,35 @@ def probes() -> st.SearchStrategy[ProbeFrame]:
     )
 
 
+ENTRIES = st.builds(Entry, SOURCES_ANY, st.binary(max_size=20), st.integers(0, 255))
+
+
+def overlays() -> st.SearchStrategy[OverlayFrame]:
+    steps = st.integers(0, 16)
+    some = st.lists(ENTRIES, max_size=10)
+    return (
+        st.builds(Enter, ENTRIES)
+        | st.builds(Enter, ENTRIES, st.just(True), steps)
+        | st.builds(Neighbor, st.sampled_from([0, 1, 2, 4]), NUMBERS, ENTRIES)
+        | st.builds(Disconnect, st.booleans())
+        | st.builds(Shuffle, ENTRIES, some, NUMBERS, steps, st.booleans())
+        | st.builds(Pulse, st.integers(0, 7), NUMBERS, SOURCES_ANY, COUNTS, st.integers(0, 0xFFFF))
+    )
+
+
+def pulls() -> st.SearchStrategy[PullFrame]:
+    ends = st.tuples(SEQS, SEQS).map(sorted)
+    ranges = st.lists(
+        st.tuples(SOURCES_ANY, ends).map(lambda row: (row[0], row[1][0], row[1][1])), max_size=14
+    )
+    told = st.lists(st.tuples(SOURCES_ANY, SEQS, st.integers(0, 0xFFFF)), max_size=17)
+    return (
+        st.builds(Summary, ranges, st.booleans())
+        | st.builds(IHave, told)
+        | st.builds(Want, ranges, st.sampled_from([0, 1, 2]))
+    )
+
+
 def _spans() -> st.SearchStrategy[tuple[int, int, int]]:
     """Three numbers, of which the first is smaller than the second."""
     three = st.tuples(COUNTS, COUNTS, COUNTS).map(sorted)
@@ -278,7 +319,9 @@ def agreements(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     ranges = st.tuples(places, places).map(lambda ends: (min(ends), max(ends)))
     names = st.text(max_size=60)
     return (
-        st.builds(Join, SOURCES_ANY, names, st.integers(0, 255), st.booleans())
+        st.builds(
+            Join, SOURCES_ANY, names, st.integers(0, 255), st.booleans(), st.integers(0, ID_MAX)
+        )
         | st.builds(Wishes, COUNTS, NUMBERS, COUNTS, NUMBERS, rows, st.booleans())
         | ballots()
         | parts()
@@ -299,11 +342,24 @@ def readers(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     )
 
 
+@st.composite
+def rumours(draw: st.DrawFn, room: int = ROOM) -> Rumour:
+    size = draw(st.integers(16, 100) | st.integers(16, room - 32) | st.just(room - 32))
+    seq = draw(SEQS)
+    return Rumour(draw(SOURCES_ANY), seq, draw(st.integers(0, ROUND_MAX)), body_of(size, seq))
+
+
+def epidemic(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
+    return rumours(room) | st.builds(Stamp, NUMBERS) | st.builds(Heard, NUMBERS, NUMBERS)
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     votes: st.SearchStrategy[ControlFrame] = vectors(room) | rounds(room) | measures(room)
     membership: st.SearchStrategy[ControlFrame] = lives(room) | probes() | states(room)
-    membership = membership | agreements(room) | readers(room)
-    return fragments(room) | naks(room) | covereds(room) | votes | membership
+    pasts = st.builds(Past, st.sampled_from([0, 1, 2, 4, 8, 9]), SOURCES_ANY, COUNTS)
+    membership = membership | agreements(room) | readers(room) | pasts
+    gossip: st.SearchStrategy[ControlFrame] = epidemic(room) | overlays() | pulls()
+    return fragments(room) | naks(room) | covereds(room) | votes | membership | gossip
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:

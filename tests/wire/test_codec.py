@@ -30,10 +30,13 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
-from semcast.wire.families import agreement, votes
+from semcast.wire.families import agreement, overlay, pull, votes
 from semcast.wire.families.agreement import Ballot, Join, Lack, PartOf, Wishes
+from semcast.wire.families.epidemic import HEARD, RUMOUR, STAMP, Heard, Rumour, Stamp
 from semcast.wire.families.lives import LIVES, Lives
 from semcast.wire.families.measures import ANSWER, ECHO, TIMES, TREE, Echo, Times, Tree
+from semcast.wire.families.overlay import Disconnect, Enter, Entry, Neighbor, Pulse, Shuffle
+from semcast.wire.families.pasts import PAST, Past
 from semcast.wire.families.probes import (
     ACCUSES,
     ANSWERS,
@@ -45,6 +48,7 @@ from semcast.wire.families.probes import (
     Ping,
     Vouch,
 )
+from semcast.wire.families.pull import IHave, Summary, Want
 from semcast.wire.families.readers import BEGIN, HAVE, SUBSCRIBE, Begin, Have, Subscribe
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK, PRIVATE, Fragment, Nak
 from semcast.wire.families.rounds import LEFT_OUT, OF_SAFETY, ROUND, Round
@@ -352,30 +356,45 @@ def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None
         TREE: Tree(1, 1, 0, bytes(1), bytes(1)),
         LIVES: Lives(1, 1, [(1, 1, False)]),
         PING: Ping(0, 1, 0),
+        overlay.ENTER: Enter(Entry(SENDER), True),
+        overlay.NEIGHBOR: Neighbor(0, 1, Entry(SENDER)),
+        overlay.DISCONNECT: Disconnect(),
+        overlay.SHUFFLE: Shuffle(Entry(SENDER), [], 1, 0),
+        overlay.PULSE: Pulse(0, 1, SENDER, 1, 1),
+        pull.SUMMARY: Summary([]),
+        pull.IHAVE: IHave([]),
+        pull.WANT: Want([]),
         ASK: Ask(SENDER, 1),
         VOUCH: Vouch(SENDER, 1, 0),
         NEED: Need(0, 1, 1, SENDER, 0, 1, 1),
         CHUNK: Chunk(0, 1, 0, SENDER, 0, 1, 1, b""),
         TELL: Tell(0, 1, 0, []),
+        PAST: Past(0, SENDER, 1),
         SUBSCRIBE: Subscribe(1, "name", False),
         BEGIN: Begin(1, "name"),
         HAVE: Have([(SENDER, 1)]),
-        agreement.JOIN: Join(SENDER, "newcomer", 0, False),
+        agreement.JOIN: Join(SENDER, "newcomer", 0, False, 0),
         agreement.WISHES: Wishes(1, 1, 1, 1, [(1, 1, 1)]),
         agreement.BALLOT: Ballot(1, 1, 1, 0, -1, 0),
         agreement.PART: PartOf(1, 1, 1, 0, 1, b"part"),
         agreement.LACK: Lack(1, 1, [(0, 0)]),
+        RUMOUR: Rumour(SENDER, 1, 0, bytes(16)),
+        STAMP: Stamp(1),
+        HEARD: Heard(1, 1),
     }
     frames = bytearray(encoded([known[kind]]) if kind in known else frame(COVERED, bytes(16)))
     assert frames[0] == kind
     frames[1] |= 1 << bit
     meant = {DATA: RELAYED, FRAGMENT: RELAYED, NAK: PRIVATE, STABILITY: WAITS, ECHO: ANSWER}
-    meant |= {NEED: 0x07, CHUNK: 0x0F, TELL: 0x09}
+    meant |= {NEED: 0x07, CHUNK: 0x0F, TELL: 0x09, PAST: 0x0F}
     meant[ROUND] = OF_SAFETY | LEFT_OUT
+    meant |= {overlay.ENTER: 0x01, overlay.NEIGHBOR: 0x07, overlay.DISCONNECT: 0x01}
+    meant |= {overlay.SHUFFLE: 0x01, overlay.PULSE: 0x07, pull.SUMMARY: 0x01, pull.WANT: 0x03}
     meant[PING] = ASKS | ANSWERS | ACCUSES
     meant |= {SUBSCRIBE: 0x07, BEGIN: 0x01, HAVE: 0x03}
     meant[agreement.JOIN] = RELAYED | agreement.CONTACT
     meant[agreement.WISHES] = agreement.ANSWER
+    meant[RUMOUR] = RELAYED
     meant[STABILITY] |= votes.LEFT_OUT | votes.FORMER_LEFT_OUT
     if 1 << bit & meant.get(kind, 0):
         return

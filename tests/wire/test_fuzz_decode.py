@@ -36,9 +36,22 @@ from semcast.wire.families.agreement import (
     PartOf,
     Wishes,
 )
+from semcast.wire.families.epidemic import HEARD, STAMP, Heard, Rumour, Stamp
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import ECHO, Echo, Times, Tree
+from semcast.wire.families.overlay import (
+    DISCONNECT,
+    PULSE,
+    Disconnect,
+    Enter,
+    Entry,
+    Neighbor,
+    Pulse,
+    Shuffle,
+)
+from semcast.wire.families.pasts import ENDED, Past
 from semcast.wire.families.probes import ASK, PING, VOUCH, Ask, Ping, Vouch
+from semcast.wire.families.pull import IHave, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -85,6 +98,15 @@ EVERYTHING: list[Item] = [
     Ping(5, 77, 0xFFFF_FFFF),
     Ask(OTHERS[0], 7),
     Vouch(OTHERS[1], 7, 250_000),
+    Enter(Entry(SENDER, b"address")),
+    Enter(Entry(OTHERS[0], bytes(20)), True, 16),
+    Neighbor(1, 7, Entry(SENDER, b"here")),
+    Disconnect(True),
+    Shuffle(Entry(OTHERS[1]), [Entry(SENDER, b"a"), Entry(OTHERS[0], b"b", 30)], 9, 3),
+    Pulse(5, 7, OTHERS[0], 1_000, 12),
+    Summary([(SENDER, 1, 9), (OTHERS[0], 5, SEQ_MAX)], True),
+    IHave([(SENDER, 5, 3), (OTHERS[1], 1, 0)]),
+    Want([(SENDER, 5, 5)], 1),
     Need(0, 1, 9, SENDER, 1, 5, 9, 4),
     Need(LIST | URGENT, 2, 9, OTHERS[0]),
     Need(SNAPSHOT, 3, 9, OTHERS[0], 7, 0, 0, 4),
@@ -93,20 +115,36 @@ EVERYTHING: list[Item] = [
     Chunk(PIECE | SNAPSHOT, 1, 0, SENDER, 7, 7, 7, b"piece", 3, 9),
     Tell(LAST | INCOMPLETE, 1, LISTED, [(SENDER, True), (OTHERS[0], False)]),
     Tell(0, 1, BUSY, []),
+    Past(ENDED, OTHERS[0], 9),
     Subscribe(7, "näme", True, True, True, [(SENDER, 0), (OTHERS[0], SEQ_MAX)], 9),
     Begin(7, "n", False, [(OTHERS[1], 3, 9)], 2),
     Begin(0, "", True),
     Have([(SENDER, 5), (OTHERS[0], 0)], True, True),
-    Join(SENDER, "newcomer", 3, True),
-    Join(OTHERS[0], "", 0, False),
+    Join(SENDER, "newcomer", 3, True, 77),
+    Join(OTHERS[0], "", 0, False, 0),
     Wishes(9, 2, 5, 3, [(1, 5, 1), (6, ID_MAX, ID_MAX)], answer=True),
     Ballot(9, 2, 2, 0x10001, 0, 77),
     PartOf(77, 2, 2, 1, 3, b"a part of a view"),
     Lack(77, 2, [(0, 0), (2, 4095)]),
+    Rumour(SENDER, 9, 0, bytes(16)),
+    Rumour(OTHERS[0], 9, 4, b"the bytes of a message"),
+    Stamp(0xFFFF_FFFF),
+    Heard(7, 5),
 ]
 FRAMES = encoded(EVERYTHING)
 # How large the bodies of frames without rows are.
-FIXED_BYTES = {ECHO: 8, BALLOT: 37, PING: 12, ASK: 24, VOUCH: 28, NEED: 52}
+FIXED_BYTES = {
+    ECHO: 8,
+    BALLOT: 37,
+    PING: 12,
+    ASK: 24,
+    VOUCH: 28,
+    NEED: 52,
+    STAMP: 4,
+    HEARD: 8,
+    PULSE: 30,
+    DISCONNECT: 0,
+}
 
 
 def held_bytes(decoded: Decoded) -> int:
@@ -141,12 +179,12 @@ def body_bytes(control: ControlFrame) -> int:
 
 
 def membership_bytes(control: ControlFrame) -> int:
-    """The same for frames about who is in the group, and for those whose size is fixed."""
+    """The same for frames about who is in the group."""
     match control:
         case Lives():
             return 12 + 16 * len(control.rows)
         case Join():
-            return 1 + len(control.name.encode())
+            return 9 + len(control.name.encode())
         case Wishes():
             return 24 + 17 * len(control.rows)
         case PartOf():
@@ -161,8 +199,29 @@ def membership_bytes(control: ControlFrame) -> int:
             return 24 * len(control.rows)
         case Chunk():
             return 48 + len(control.content)
+        case Past():
+            return 24
         case Tell():
             return 8 + 24 * len(control.rows)
+    return gossip_bytes(control)
+
+
+def gossip_bytes(control: ControlFrame) -> int:
+    """The same for frames of groups that gossip, and for those whose size is fixed."""
+    match control:
+        case Rumour():
+            return 12 + len(control.whole)
+        case Enter():
+            return 19 + len(control.newcomer.address)
+        case Neighbor():
+            return 22 + len(control.sender.address)
+        case Shuffle():
+            both = [control.begun_by, *control.entries]
+            return 5 + sum(18 + len(entry.address) for entry in both)
+        case Summary() | Want():
+            return 32 * len(control.ranges)
+        case IHave():
+            return 26 * len(control.told)
     return FIXED_BYTES[int(control.frame_kind())]
 
 

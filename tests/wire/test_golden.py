@@ -13,6 +13,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import encode_whole
+from semcast.wire.families import pasts
 from semcast.wire.families.agreement import (
     ACCEPT,
     ACCUSE,
@@ -25,9 +26,13 @@ from semcast.wire.families.agreement import (
     PartOf,
     Wishes,
 )
+from semcast.wire.families.epidemic import Heard, Rumour, Stamp
 from semcast.wire.families.lives import Lives
 from semcast.wire.families.measures import Echo, Times, Tree
+from semcast.wire.families.overlay import Disconnect, Enter, Entry, Neighbor, Pulse, Shuffle
+from semcast.wire.families.pasts import Past
 from semcast.wire.families.probes import ACCUSES, AGE_NEVER, ANSWERS, ASKS, Ask, Ping, Vouch
+from semcast.wire.families.pull import IHave, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
 from semcast.wire.families.rounds import Round
@@ -108,8 +113,37 @@ EXPECTED: dict[str, list[Item]] = {
         Ping(ASKS | ACCUSES, 7, 0),
         Ping(ANSWERS, SEQ_MAX, 0xFFFF_FFFF),
     ],
+    "frames_enter": [
+        Enter(Entry(SOURCE, bytes([127, 0, 0, 1, 0x27, 0x10]))),
+        Enter(Entry(OTHER), True, 6),
+    ],
+    "frames_neighbor": [
+        Neighbor(0x01, 7, Entry(SOURCE, b"hello")),
+        Neighbor(0x02, 7, Entry(OTHER)),
+        Neighbor(0x04, 0xFFFF_FFFF, Entry(OTHER)),
+    ],
+    "frames_disconnect": [Disconnect(), Disconnect(leaves=True)],
+    "frames_shuffle": [
+        Shuffle(Entry(SOURCE, b"aa"), [Entry(OTHER, b"", 9)], 9, 6),
+        Shuffle(Entry(SOURCE), [], 9, 0, answers=True),
+    ],
+    "frames_pulse": [
+        Pulse(0x05, 7, OTHER, 1_000, 12),
+        Pulse(0x02, 0xFFFF_FFFF, SOURCE, 0, 0xFFFF),
+    ],
+    "frames_summary": [Summary([(OTHER, 3, 9), (SOURCE, 1, SEQ_MAX)], True), Summary([])],
+    "frames_ihave": [IHave([(OTHER, 9, 3)])],
+    "frames_want": [Want([(OTHER, 9, 9)], 0x01), Want([], 0x02)],
     "frames_ask": [Ask(OTHER, 7)],
     "frames_vouch": [Vouch(OTHER, 7, 250_000), Vouch(SOURCE, 0, AGE_NEVER)],
+    "frames_past": [
+        Past(pasts.ASKS, OTHER),
+        Past(pasts.ENDED, OTHER, 9),
+        Past(pasts.UNKNOWN, OTHER),
+        Past(0, OTHER),
+        Past(pasts.ASKS | pasts.AGAIN, OTHER, 9),
+        Past(pasts.AGAIN, OTHER, 2),
+    ],
     "frames_state": [
         Need(0x04, 7, 65_536, OTHER, 2, 9, 10, 3),
         Chunk(0x09, 7, 1, OTHER, 2, 9, 10, record(Message(OTHER, 5, b"AAPL11", 4, by_key=True))),
@@ -126,7 +160,13 @@ EXPECTED: dict[str, list[Item]] = {
     ],
     "frames_begin": [Begin(7, "bob", False, [(OTHER, 9, 10)], 2), Begin(0, "", True)],
     "frames_have": [Have([(OTHER, 9), (SOURCE, SEQ_MAX)], True, True), Have([])],
-    "frames_join": [Join(SOURCE, "p1", 2, True), Join(OTHER, "é", 0, False)],
+    "frames_rumour": [
+        Rumour(SOURCE, 7, 0, encode_whole(Message(SOURCE, 7, b"bidx", 3, 0, -5, True, 1))),
+        Rumour(OTHER, 9, 4, encode_whole(Message(OTHER, 9, b"", sent_ns=2))),
+    ],
+    "frames_stamp": [Stamp(1), Stamp(0xFFFF_FFFF)],
+    "frames_heard": [Heard(9, 7)],
+    "frames_join": [Join(SOURCE, "p1", 2, True, 9), Join(OTHER, "é", 0, False, 0)],
     "frames_wishes": [
         Wishes(0x99, 7, 0x55, 5, [(ACCUSE, 0x1122, 0x33), (LEAVE, 1, 2)]),
         Wishes(0, 0xFFFF_FFFF, SEQ_MAX, 0, [], answer=True),

@@ -15,9 +15,13 @@ from semcast.wire.families.agreement import (
     PART,
     WISHES,
 )
+from semcast.wire.families.epidemic import HEARD, RUMOUR, STAMP
 from semcast.wire.families.lives import LIVES
 from semcast.wire.families.measures import ECHO, TIMES, TREE
+from semcast.wire.families.overlay import DISCONNECT, ENTER, NEIGHBOR, PULSE, SHUFFLE
+from semcast.wire.families.pasts import PAST
 from semcast.wire.families.probes import ASK, PING, VOUCH
+from semcast.wire.families.pull import IHAVE, SUMMARY, WANT
 from semcast.wire.families.readers import BEGIN, HAVE, SUBSCRIBE
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK
 from semcast.wire.families.rounds import ROUND
@@ -89,6 +93,8 @@ def lives_row(member: int, life: int, gone: int = 0) -> bytes:
 _RUN = struct.pack("<qq", 1, 0)
 _RECORD = struct.Struct("<BBHHBBI")
 _OF = struct.pack("<qq", 7, 1)
+# An entry of a view, likewise.
+_ENTRY = _OF + b"\x00\x00"
 
 
 @pytest.mark.parametrize(
@@ -194,6 +200,12 @@ _OF = struct.pack("<qq", 7, 1)
         (frame(PING, bytes(11)), "PING frame has 11 bytes where 12 belong"),
         (frame(PING, bytes(13)), "PING frame has 13 bytes where 12 belong"),
         (frame(PING, struct.pack("<qI", -1, 0)), "seq -1 is out of range"),
+        (frame(RUMOUR, bytes(27)), "RUMOUR frame has 27 bytes left: cut short"),
+        (frame(RUMOUR, struct.pack("<qI", 0, 0) + bytes(16)), "seq 0 is out of range"),
+        (frame(RUMOUR, struct.pack("<qI", 1, 256) + bytes(16)), "round 256; 255 is the last"),
+        (frame(RUMOUR, bytes(40), RELAYED), "RUMOUR frame has 24 bytes left: cut short"),
+        (frame(STAMP, bytes(5)), "STAMP frame has 5 bytes; it takes 4"),
+        (frame(HEARD, bytes(7)), "HEARD frame has 7 bytes; it takes 8"),
         (frame(HAVE, bytes(23)), "HAVE frame has 23 bytes for rows of 24"),
         (frame(HAVE, struct.pack("<qqq", 1, 1, -1)), "seq -1 is out of range"),
         (frame(SUBSCRIBE, bytes(7)), "type 0x19 has 7 bytes; 0 were read at byte 8"),
@@ -205,6 +217,25 @@ _OF = struct.pack("<qq", 7, 1)
         ),
         (frame(BEGIN, struct.pack("<IHH", 1, 0, 0) + bytes(31)), "BEGIN frame has 31 bytes"),
         (frame(PING, bytes(12), 8), "type 0x16 has unknown flags 0x8"),
+        (frame(ENTER, b"\x00" + _OF), "type 0x38 has 17 bytes; 1 were read at byte 18"),
+        (frame(ENTER, b"\x01" + _ENTRY), "ENTER frame of a newcomer with 1 steps to go"),
+        (frame(ENTER, b"\x11" + _ENTRY, 1), "a walk of 17 steps; 16 are the most"),
+        (frame(ENTER, b"\x00" + _OF + b"\x00\x15" + bytes(21)), "an address of 21 bytes; 20 are"),
+        (frame(ENTER, b"\x00" + _OF + b"\x00\x02a"), "type 0x38 has 20 bytes; 2 were read"),
+        (frame(ENTER, b"\x00" + _ENTRY + b"?"), "ENTER frame has 1 bytes after its entry"),
+        (frame(NEIGHBOR, bytes(4) + _ENTRY, 6), "NEIGHBOR frame with flags 0x6: yes and no"),
+        (frame(NEIGHBOR, bytes(3)), "source has"),
+        (frame(DISCONNECT, b"x"), "DISCONNECT frame has 1 bytes where 0 belong"),
+        (frame(SHUFFLE, bytes(5) + _ENTRY * 12), "SHUFFLE frame with more than 10 entries"),
+        (frame(SHUFFLE, bytes(5) + _ENTRY + _OF), "type 0x3b has 39 bytes; 1 were read"),
+        (frame(PULSE, bytes(29)), "PULSE frame has 29 bytes where 30 belong"),
+        (frame(PULSE, bytes(6) + _OF + struct.pack("<q", -1)), "seq -1 is out of range"),
+        (frame(SUMMARY, _OF + struct.pack("<qq", 5, 4)), "SUMMARY range ends at 4 before"),
+        (frame(SUMMARY, bytes(31)), "SUMMARY frame has 31 bytes for rows of 32"),
+        (frame(WANT, (_OF + struct.pack("<qq", 1, 1)) * 15), "WANT frame has 15 rows; 14 are"),
+        (frame(WANT, b"", 3), "WANT frame with flags 0x3: eager and lazy"),
+        (frame(WANT, _OF + struct.pack("<qq", 0, 1)), "seq 0 is out of range"),
+        (frame(IHAVE, (_OF + struct.pack("<qH", 1, 1)) * 18), "IHAVE frame has 18 rows; 17 are"),
         (frame(ASK, bytes(23)), "ASK frame has 23 bytes where 24 belong"),
         (frame(ASK, _OF + struct.pack("<q", -1)), "seq -1 is out of range"),
         (frame(ASK, struct.pack("<qqq", -7, 1, 1)), "source -0x7.0x1 is out"),
@@ -227,6 +258,11 @@ _OF = struct.pack("<qq", 7, 1)
         ),
         (frame(CHUNK, state_head(0, 1, 1) + bytes(8), PIECE), "of 0 bytes at 0 of 0"),
         (frame(CHUNK, bytes(47)), "has 47 bytes"),
+        (frame(PAST, bytes(23)), "PAST frame has 23 bytes, not 24"),
+        (frame(PAST, bytes(24), 3), "PAST frame with flags 0x3 that exclude another"),
+        (frame(PAST, struct.pack("<qqq", 1, 1, -1)), "seq -1 is out of range"),
+        (frame(PAST, bytes(24), 10), "PAST frame with flags 0xa that exclude another"),
+        (frame(PAST, bytes(24), 16), "type 0x1f has unknown flags 0x10"),
         (frame(TELL, bytes(7)), "TELL frame has -1 bytes for rows of 24"),
         (frame(TELL, struct.pack("<II", 1, 5)), "TELL frame with answer 5 and 0 rows"),
         (frame(TELL, struct.pack("<II", 1, 1) + bytes(24)), "answer 1 and 1 rows"),
@@ -235,8 +271,8 @@ _OF = struct.pack("<qq", 7, 1)
             "TELL frame in which a source has ended 2",
         ),
         (frame(JOIN, b""), "JOIN frame has 0 bytes"),
-        (frame(JOIN, bytes(257)), "JOIN frame has 257 bytes"),
-        (frame(JOIN, b"\x00a\xff"), "no UTF-8 at byte 1 of 2"),
+        (frame(JOIN, bytes(265)), "JOIN frame has 265 bytes"),
+        (frame(JOIN, bytes(9) + b"a\xff"), "no UTF-8 at byte 1 of 2"),
         (frame(WISHES, bytes(24 + 16)), "WISHES frame has 16 bytes for rows of 17"),
         (frame(WISHES, bytes(24) + wish(0, 1, 1)), "a wish of kind 0"),
         (frame(WISHES, bytes(24) + wish(7, 1, 1)), "a wish of kind 7"),

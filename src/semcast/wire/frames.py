@@ -14,8 +14,12 @@ to older ones. A source on the wire is its sender i64 and its incarnation i64.
     0x16-0x18  membership: who is alive               families/probes.py
     0x19-0x1b  membership: readers                    families/readers.py
     0x1c-0x1e  membership: state                      families/state.py
+    0x1f       membership: lives that are over        families/pasts.py
     0x20-0x2f  order: reserved
-    0x30-0x3f  gossip: reserved
+    0x30-0x32  gossip: messages, and how links go     families/epidemic.py
+    0x33-0x37  gossip: reserved
+    0x38-0x3c  gossip: partial views                  families/overlay.py
+    0x3d-0x3f  gossip: repair by pulling, the tree    families/pull.py
     0x40       NOTE, bytes for the world around members, alone in its datagram; see note.py
 
 All but DATA and NOTE are control frames. Each is a class that derives from `ControlFrame` and

@@ -10,9 +10,13 @@ from typing import Final
 from semcast.wire.body import FrameType
 from semcast.wire.families import (
     agreement,
+    epidemic,
     lives,
     measures,
+    overlay,
+    pasts,
     probes,
+    pull,
     readers,
     repair,
     rounds,
@@ -31,6 +35,10 @@ FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
     probes.FAMILY,
     readers.FAMILY,
     state.FAMILY,
+    pasts.FAMILY,
+    epidemic.FAMILY,
+    overlay.FAMILY,
+    pull.FAMILY,
 )
 
 

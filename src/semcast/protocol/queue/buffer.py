@@ -197,6 +197,12 @@ class PurgingBuffer:
     def _newest(self) -> i64:
         return self._places.newest() if self._in_place else self._slots.links[1]
 
+    def remove(self, source: Source, seq: i64) -> Message | None:
+        """Give up one message, if it is held: it has gone where it was to go."""
+        lane = self._slots.find(source)
+        slot: i64 = -1 if lane is None else lane.index.get(seq)
+        return None if slot < 0 else self._purger.remove(slot)
+
     def release(self, source: Source, stable_seq: i64) -> int:
         """Everybody has everything of `source` up to `stable_seq`: let it go. Says how many."""
         lane = self._slots.find(source)
@@ -252,6 +258,12 @@ class PurgingBuffer:
     def narrow(self, messages_max: i64) -> None:
         """From now on there is room for so many messages, and never for more than configured."""
         self._room.narrow(messages_max)
+
+    def forget_idle(self) -> None:
+        """Forget every source of which nothing is held."""
+        for source, lane in list(self._slots.lanes.items()):
+            if lane.index.count == 0:
+                self.forget(source)
 
     @property
     def sources(self) -> int:

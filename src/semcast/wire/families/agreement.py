@@ -1,14 +1,15 @@
 """Agreement on the views of an open group: wishes, ballots, and views or changes in parts.
 
-    0x11 JOIN       attempt u8 · name (UTF-8, to the end)
+    0x11 JOIN       attempt u8 · origin i64 · name (UTF-8, to the end)
     0x12 WISHES     view i64 · number u32 · origin i64 · present u32 ·
                     then (what u8, member i64, life i64)*
     0x13 BALLOT     view i64 · number u32 · step u8 · ballot i64 · voted i64 · parcel i64
     0x14 PART       parcel i64 · what u8 · number u32 · index u16 · count u16 · bytes (to the end)
     0x15 LACK       parcel i64 · number u32 · then (first u16, last u16)*
 
-A JOIN is of a process that is not in; a member passes it on with its origin (flag RELAYED). With
-flag CONTACT it was sent to one member only. WISHES with flag ANSWER were said to one that spoke of
+A JOIN is of a process that is not in, and names the origin of the group that it wants to be let
+into; 0 while it knows of none. A member passes it on with its source (flag RELAYED). With flag
+CONTACT it was sent to one member only. WISHES with flag ANSWER were said to one that spoke of
 another view. The view in WISHES and BALLOT is that of whoever sends the frame, so that a receiver
 sees which of the two lags behind.
 
@@ -66,6 +67,7 @@ LACK_ROWS_MAX: Final = 48
 # More than the view of the largest group has, with names as long as they may be.
 PARTS_MAX: Final = 4096
 _BALLOT_MAX: Final = 1 << 48
+_JOIN_BYTES: Final = 9
 _WISHES_HEAD_BYTES: Final = VIEW_BYTES + 12
 _WISH_BYTES: Final = 17
 _BALLOT_BYTES: Final = VIEW_BYTES + 25
@@ -86,12 +88,15 @@ class Join(ControlFrame):
     attempt: i64
     # Whether it asked one member only, which then tells the others.
     contact: bool
+    # The group that it asks, for this life the only one; 0 while it knows of none.
+    group: i64
 
-    def __init__(self, source: Source, name: str, attempt: i64, contact: bool) -> None:
+    def __init__(self, source: Source, name: str, attempt: i64, contact: bool, group: i64) -> None:
         self.source = source
         self.name = name
         self.attempt = attempt
         self.contact = contact
+        self.group = group
 
     def frame_kind(self) -> i64:
         return JOIN
@@ -103,10 +108,11 @@ class Join(ControlFrame):
         return self.source
 
     def size_bytes(self) -> i64:
-        return 1 + len(self.name.encode())
+        return _JOIN_BYTES + len(self.name.encode())
 
     def write(self, out: BytesWriter) -> None:
         out.append(u8(self.attempt))
+        write_i64_le(out, self.group)
         out.write(self.name.encode())
 
     @staticmethod
@@ -114,10 +120,11 @@ class Join(ControlFrame):
         """A name of a reasonable length."""
         source = body.take_origin()
         size = body.size()
-        if size < 1 or size > 1 + NAME_BYTES_MAX:
-            raise RemoteProtocolError(f"JOIN frame has {size} bytes; it has from 1 to 256")
-        name = read_name(body.bytes_of(body.at + 1, body.end), "JOIN")
-        return Join(source, name, _byte(body, body.at), body.flags & CONTACT != 0)
+        if size < _JOIN_BYTES or size > _JOIN_BYTES + NAME_BYTES_MAX:
+            raise RemoteProtocolError(f"JOIN frame has {size} bytes; it has from 9 to 264")
+        name = read_name(body.bytes_of(body.at + _JOIN_BYTES, body.end), "JOIN")
+        attempt, contact = _byte(body, body.at), body.flags & CONTACT != 0
+        return Join(source, name, attempt, contact, body.count(body.at + 1))
 
 
 @final

@@ -1,0 +1,1 @@
+"""Gossip with semantic purging (PSRM): another kind of member, for groups too large to know."""

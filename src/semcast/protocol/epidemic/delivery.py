@@ -1,0 +1,165 @@
+"""What waits for the application, and what it is told that it did not get.
+
+New messages and numbers that were given up go in; messages come out in the order in which they
+came, those of a source that wait together in the order of their numbers. What a message that waits
+here replaces is purged. Each message that is taken says in `skipped` which numbers of its source
+will not come: those purged here, or named by a message that came, have a cover (`cover_of`);
+the others were missed. Each is told once, and reported as a `skip` or a `miss`.
+"""
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.ids import Source
+from semcast.protocol.epidemic.config import GossipConfig
+from semcast.protocol.epidemic.inbox import Inbox
+from semcast.protocol.observer import Observer
+from semcast.protocol.queue.buffer import PurgingBuffer
+from semcast.protocol.queue.covers import CoverLog
+from semcast.protocol.queue.policy import BufferConfig
+from semcast.protocol.queue.purged import observe_arrival
+from semcast.protocol.queue.verdict import Verdict
+from semcast.wire.message import Message
+
+_DROPPED: Final = Verdict.DROPPED
+PLACE: Final = "delivery"
+# How many numbers of a source are told with one message at most.
+_NUMBERS_MAX: Final = 1 << 16
+
+
+@final
+class Delivery:
+    """The queue of the application."""
+
+    def __init__(
+        self,
+        config: BufferConfig,
+        covers_max: int,
+        gossip: GossipConfig,
+        inbox: Inbox,
+        observer: Observer | None,
+    ) -> None:
+        self._covers: Final = CoverLog(covers_max)
+        self._waiting: Final = PurgingBuffer(config, PLACE, record=True, covers=self._covers)
+        self._inbox: Final = inbox
+        self._observer: Final = observer
+        # By source: what the application will not get, and was not told of. Bounded: of a source
+        # that is too far behind, or not heard of, the oldest are only counted.
+        self._untold: Final[dict[Source, list[int]]] = {}
+        self._sources_max: Final = gossip.sources_max
+        self.untold: i64 = 0
+        self.purged: i64 = 0
+        self.skipped: i64 = 0
+        self.missed: i64 = 0
+        self.dropped: i64 = 0
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def insert(self, message: Message, now_ns: i64) -> None:
+        """A message came for the first time, or is this member's own."""
+        lost = self._inbox.note(message.source, message.seq, now_ns)
+        if message.bitmap != 0:
+            self._note_named(message)
+        if lost:
+            self._give_up(message.source, lost)
+        if self._waiting.insert(message) is _DROPPED:
+            self.dropped += 1
+            self._tell_later(message.source, int(message.seq))
+        if self._waiting.recorded:
+            self._report(message)
+        elif self._observer is not None:
+            self._observer.message("receive", message, "", None)
+
+    def pass_over(self, message: Message, now_ns: i64) -> None:
+        """A message came that the application does not want; others may."""
+        lost = self._inbox.note(message.source, message.seq, now_ns)
+        if self._observer is not None:
+            observe_arrival(self._observer, "receive", message, [])
+        if lost:
+            self._give_up(message.source, lost)
+
+    def _report(self, message: Message) -> None:
+        """Say what came, and what was purged for it or went because there was no room."""
+        purged = self._waiting.drain_purged()
+        for one in purged:
+            if one.cover is not None:
+                self.purged += 1
+                self._tell_later(one.message.source, int(one.message.seq))
+        if self._observer is None:
+            return
+        observe_arrival(
+            self._observer, "receive", message, [one for one in purged if one.cover is not None]
+        )
+        for one in purged:
+            if one.cover is None:
+                self._observer.message("drop", one.message, f"{PLACE}/{one.reason.value}", None)
+
+    def _note_named(self, cover: Message) -> None:
+        """What this message replaces need not come any more, but may."""
+        bits = cover.bitmap
+        while bits != 0:
+            nearest = bits & -bits
+            bits ^= nearest
+            seq = cover.seq - nearest.bit_length()
+            if seq > 0 and self._inbox.missing(cover.source, seq):
+                self._covers.note(cover.source, seq, cover.source, cover.seq)
+
+    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
+        """Somebody says that a message which did not come is covered."""
+        if self._inbox.missing(source, seq):
+            self._covers.note(source, seq, by_source, by_seq)
+
+    def _give_up(self, source: Source, lost: list[int]) -> None:
+        for seq in lost:
+            cover = self._covers.cover(source, seq)
+            if cover is None:
+                self.missed += 1
+            else:
+                self.skipped += 1
+            if self._observer is not None:
+                if cover is None:
+                    self._observer.progress("miss", source, seq, None, 0)
+                else:
+                    self._observer.progress("skip", source, seq, cover[0], cover[1])
+            self._tell_later(source, seq)
+
+    def _tell_later(self, source: Source, seq: int) -> None:
+        numbers = self._untold.get(source)
+        if numbers is None:
+            if len(self._untold) >= self._sources_max:
+                self.untold += len(self._untold.pop(next(iter(self._untold))))
+            numbers = self._untold[source] = []
+        numbers.append(seq)
+        if len(numbers) > _NUMBERS_MAX:
+            self.untold += _NUMBERS_MAX // 2
+            del numbers[: _NUMBERS_MAX // 2]
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def take(self) -> Message | None:
+        """The next message, with what its application will not get of its source."""
+        message = self._waiting.take()
+        if message is None:
+            return None
+        untold = self._untold.pop(message.source, None) if self._untold else None
+        if untold is not None:
+            message.skipped = tuple(sorted(untold))
+        if self._waiting.sources > 2 * self._waiting.held + 64:
+            self._waiting.forget_idle()
+        if self._observer is not None:
+            self._observer.message("deliver", message, "", None)
+        return message
+
+    @property
+    def held(self) -> i64:
+        """How many messages wait."""
+        return self._waiting.held
+
+    def peek(self) -> Message | None:
+        """The next message, which stays."""
+        return self._waiting.peek()
+
+    def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
+        """The cover of a message that was skipped, if it is still remembered."""
+        return self._covers.cover(source, seq)
