@@ -6,6 +6,7 @@
     │   ├── MessageTooLargeError  the payload exceeds message_bytes_max
     │   └── WindowFullError       buffers are full and nothing in them is replaced: wait, then retry
     ├── GroupClosedError          this member has left, was put out of the group, or never got in
+    │   └── OtherKindError        the group of this name is of another kind
     ├── RemoteProtocolError       a peer's bytes make no sense; drop them, count them, go on
     │   ├── SealError             not sealed with a key of ours, or altered on the way
     │   └── ReplayError           a datagram seen before, too old to tell, or of an earlier life
@@ -53,6 +54,15 @@ class WindowFullError(LocalProtocolError):
 
 class GroupClosedError(SemcastError):
     """The member is not, or no longer, in the group; join again."""
+
+
+class OtherKindError(GroupClosedError):
+    """The group of this name is of another kind, so this process cannot get in."""
+
+    def __init__(self, text: str, reliability: str = "") -> None:
+        super().__init__(text)
+        # What its members have, if it is this in which they differ.
+        self.reliability = reliability
 
 
 class RemoteProtocolError(SemcastError):

@@ -17,9 +17,11 @@ from semcast.obsolescence.tagger import Tagger
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.figures import Figures
 from semcast.protocol.membership.agreed import AgreedViews
+from semcast.protocol.membership.doubts import Doubts
 from semcast.protocol.membership.feed import FeedViews
 from semcast.protocol.membership.open_views import OpenViews
 from semcast.protocol.membership.readers import Readers
+from semcast.protocol.membership.resending import Resending
 from semcast.protocol.membership.static import StaticViews
 from semcast.protocol.membership.subscription import Subscription
 from semcast.protocol.membership.transfer import Transfer, make_standing
@@ -37,6 +39,7 @@ from semcast.protocol.queue.guard import SafeUpTo
 from semcast.protocol.stability import Detection, make_detection
 from semcast.protocol.stability.feed import FeedDetection
 from semcast.protocol.stability.reading import ReaderDetection
+from semcast.protocol.streams.accepting import Accepting
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.endings import Endings
@@ -152,6 +155,14 @@ class Assembly:
         if self.readers is not None:
             parts.append(self.readers)
         parts.append(self.transfer)
+        self.accepting: Final = Accepting(
+            config, self.sender, self.retained, self.answers, self.intake, detection, observer
+        )
+        doubts = Doubts(config, me, self.intake, self.transfer)
+        self.resending: Final = Resending(
+            config, me, view, self.order, detection, endings.ends, doubts, observer
+        )
+        parts.append(self.resending)
         self.parts: Final = parts
 
 

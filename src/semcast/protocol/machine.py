@@ -17,6 +17,7 @@ from semcast.errors import WindowFullError
 from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.resending import Held
 from semcast.protocol.membership.transfer import Transfer
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
@@ -160,6 +161,10 @@ class Machine(ABC):
         """Whether the members cannot agree on another view, since too few of them answer."""
         return False
 
+    def was_put_out(self, source: Source) -> bool:  # noqa: ARG002
+        """Whether this life went because of others, as far as that is known and remembered."""
+        return False
+
     def suspects(self) -> list[int]:
         """The members that may be dead, as far as this one can tell."""
         return []
@@ -171,8 +176,27 @@ class Machine(ABC):
     def met(self, source: Source, now_ns: i64) -> None:  # noqa: B027
         """Another process of the group has shown that it is there."""
 
+    def refused(self, sender: int, now_ns: i64) -> None:  # noqa: B027
+        """The world says that nobody listens any more where that process was. It may be wrong."""
+
     def follow_up(self, former: "Machine", now_ns: i64) -> None:  # noqa: B027
         """Be another life of `former`, in the same process, with the same application."""
+
+    def resent(self) -> tuple[int, int]:
+        """How many messages of a former life were sent again, since nobody had received them; and
+        of how many nobody knows. Both are 0 until all of that is done.
+        """
+        return 0, 0
+
+    def take_own(self) -> list[Message]:
+        """What this machine has multicast and its own application has not taken, when its life is
+        over before it had the state; after `take`.
+        """
+        return []
+
+    def unreceived(self) -> list[Held]:
+        """What this machine has multicast and still holds, when its life is over."""
+        return []
 
     def goodbye(self, now_ns: i64) -> None:  # noqa: B027
         """Say to the others, in the next datagrams, that this member goes now."""

@@ -27,17 +27,15 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.machine import Machine
 from semcast.protocol.membership.departure import Departure
 from semcast.protocol.membership.new_lives import note_lives
+from semcast.protocol.membership.resending import Held
 from semcast.protocol.membership.transfer import Transfer
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outgoing
-from semcast.protocol.queue.purged import observe_arrival
+from semcast.protocol.streams.accepting import KEY_BYTES
 from semcast.wire.families.lives import Lives
 from semcast.wire.frames import ControlFrame
 from semcast.wire.message import Message
-
-# Room for a key beside a payload.
-_KEY_BYTES: Final = 255
 
 
 @final
@@ -75,6 +73,8 @@ class Member(Machine):
         self._detection: Final = made.detection
         self._readers: Final = made.readers
         self.transfer: Final = made.transfer
+        self._accepting: Final = made.accepting
+        self._resending: Final = made.resending
         self._parts: Final = made.parts
         self._routes: Final = {kind: part for part in self._parts for kind in part.kinds()}
         self._strangers_kinds: Final = {
@@ -103,10 +103,12 @@ class Member(Machine):
     def can_multicast(self, payload_bytes: i64 = 0) -> bool:
         if self._departure is not None or self._reads_only:
             return True
-        room = self._retained.room_for(self.me, payload_bytes + _KEY_BYTES)
+        if self._resending.waits:
+            return False
+        room = self._retained.room_for(self.me, payload_bytes + KEY_BYTES)
         if self._retained.recorded:
             self._answers.note_purges(self._retained, self._observer)
-        return room and self._intake.room.lacking(payload_bytes + _KEY_BYTES) is None
+        return room and self._intake.room.lacking(payload_bytes + KEY_BYTES) is None
 
     @property
     def blocked(self) -> bool:
@@ -116,7 +118,7 @@ class Member(Machine):
         return self._figures.blocked_ns(now_ns)
 
     def all_stable(self) -> bool:
-        return self._detection.stable(self.me) >= self._sender.seq
+        return self._detection.stable(self.me) >= self._sender.seq and not self._resending.waits
 
     @property
     def sent(self) -> int:
@@ -128,23 +130,14 @@ class Member(Machine):
         if self._reads_only:
             raise LocalProtocolError("a reader sends nothing; join as a member to send")
         try:
-            lacking = self._intake.room.lacking(len(payload) + _KEY_BYTES)
-            if lacking is not None:
-                raise lacking
-            message = self._sender.multicast(payload, replaces, now_ns)
+            if self._resending.waits:
+                raise self._resending.no_room()
+            message = self._accepting.accept(payload, replaces, now_ns)
         except WindowFullError:
             self._no_room(now_ns)
             raise
         if self._blocked:
             self._has_room(message, now_ns)
-        if self._observer is not None or self._retained.recorded:
-            purged = self._retained.drain_purged()
-            self._answers.note_purged(purged)
-            if self._observer is not None:
-                observe_arrival(self._observer, "multicast", message, purged)
-        self._detection.count_bytes(len(message.body))
-        if self.config.deliver_own:
-            self._intake.on_messages([message], now_ns)
         return message
 
     def _no_room(self, now_ns: i64) -> None:
@@ -209,11 +202,12 @@ class Member(Machine):
 
     def settled(self, silent: list[int]) -> bool:
         assert self._departure is not None, "it has begun to leave"
-        return self._departure.settled(silent)
+        return not self._resending.waits and self._departure.settled(silent)
 
     def may_leave(self, silent: list[int], now_ns: i64) -> bool:
         assert self._departure is not None, "it has begun to leave"
-        may = self._reads_only or self._departure.may_leave(silent, now_ns)
+        may = self._departure.may_leave(silent, now_ns) and not self._resending.waits
+        may = self._reads_only or may
         if may:
             self._views.leave(now_ns)
         return may
@@ -274,6 +268,8 @@ class Member(Machine):
                 self._detection.vote_soon(now_ns)
 
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
+        if self._resending.ready and self._resending.send(self._accepting, now_ns):
+            self._wake_ns = now_ns
         if self._sender.unsent:
             self._packing.pack(now_ns, data_max)
             self._views.sent_to_all(now_ns)
@@ -357,13 +353,33 @@ class Member(Machine):
     def transfers(self) -> Transfer:
         return self.transfer
 
-    def follow_up(self, former: Machine, now_ns: i64) -> None:  # noqa: ARG002
+    def follow_up(self, former: Machine, now_ns: i64) -> None:
         transfer = former.transfers()
+        since = {} if transfer is None else transfer.taken()
         if transfer is not None:
-            self.transfer.resume(transfer.taken())
+            self.transfer.resume(transfer.had())
+        if self.config.keeps:
+            same_group = former.view.origin == self._view.origin
+            self._resending.begin(former.unreceived(), dict(since), same_group, now_ns)
+
+    def resent(self) -> tuple[int, int]:
+        again = self._resending
+        return (0, 0) if again.waits else (again.resent, again.unsure)
+
+    def take_own(self) -> list[Message]:
+        return self._order.take_held(self.me)
+
+    def unreceived(self) -> list[Held]:
+        taken = self.transfer.taken().get(self.me, 0)
+        return self._resending.unreceived(self._retained.up_to(self.me, SEQ_MAX), taken)
 
     def met(self, source: Source, now_ns: i64) -> None:
         self._views.met(source, now_ns)
+
+    def refused(self, sender: int, now_ns: i64) -> None:
+        self._views.refused(sender, now_ns)
+        if self._readers is not None:
+            self._readers.refused(sender, now_ns)
 
     @property
     def minority(self) -> bool:
@@ -371,6 +387,9 @@ class Member(Machine):
 
     def goodbye(self, now_ns: i64) -> None:
         self._views.leave(now_ns)
+
+    def was_put_out(self, source: Source) -> bool:
+        return self._views.was_put_out(source)
 
     def suspects(self) -> list[int]:
         return self._views.suspects()

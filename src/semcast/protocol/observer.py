@@ -25,8 +25,8 @@ class Observer:
     def progress(
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
     ) -> None:
-        """One of safe, stable, skip, nak, block, unblock, join, state-begun, state-done concerns a
-        source and a seq.
+        """One of safe, stable, skip, nak, block, unblock, join, state-begun, state-done, again,
+        unsure concerns a source and a seq.
         """
 
     def view(self, view: View) -> None:

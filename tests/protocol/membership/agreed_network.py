@@ -196,8 +196,13 @@ class Network:
         """Send what it says, note what it has, and wake it when it wants."""
         for outgoing in process.datagrams(self.now_ns):
             self._send(process, outgoing)
-        views = process.views
-        if views is not None and self.processes.get(process.sender) is process:
+        views, newcomer = process.views, process.newcomer
+        current = self.processes.get(process.sender) is process
+        if newcomer is not None and newcomer.over and current:
+            self.crash(process.sender)
+            self.start(process.sender)
+            return
+        if views is not None and current:
             self._check(process, views.view)
             if views.out:
                 self.outs.append(process.me)

@@ -94,6 +94,8 @@ class Network:
         self.heap: list[tuple[int, int, int, bytes, Source]] = []
         self.count = 0
         self.datagrams = 0
+        # Whether senders are told that nobody listens where a process was that has crashed.
+        self.refuses = False
         # Pairs between which nothing passes, in this direction.
         self.cut: set[tuple[int, int]] = set()
 
@@ -155,9 +157,13 @@ class Network:
             return
         if self.random.random() < self.loss:
             return
+        if to not in self.nodes and self.refuses:
+            to, frames, source = int(node.me.sender), b"", Source(to, 0)
+        else:
+            source = node.me
         at = self.now + self.delay_ns // 2 + self.random.randrange(self.delay_ns)
         self.count += 1
-        heapq.heappush(self.heap, (at, self.count, to, frames, node.me))
+        heapq.heappush(self.heap, (at, self.count, to, frames, source))
 
     def multicast(self, node: Node, payload: bytes = b"m", key: str | None = None) -> bool:
         """Send a message; says whether there was room."""
@@ -209,6 +215,9 @@ class Network:
             if node.stopped:
                 node.queued.append((frames, source))
                 continue
-            node.member.receive(frames, source, self.now)
+            if frames:
+                node.member.receive(frames, source, self.now)
+            else:
+                node.member.refused(int(source.sender), self.now)
             node.take()
             self.send(node)

@@ -99,7 +99,9 @@ def test_a_flood_of_words_fills_nothing_beyond_its_bound() -> None:
             name = turn * 3_000 + at
             other = Source(1, 1)
             stranger = Source(1_000 + name, 1)
-            views.on_frame(Join(stranger, "x" * 200, 0, False), stranger, name * MS)
+            views.on_frame(
+                Join(stranger, "x" * 200, 0, False, int(views.view.origin)), stranger, name * MS
+            )
             views.on_frame(PartOf(1 + name, 2, 5 + name, 0, 9, b"part"), other, name * MS)
             views.on_frame(Ballot(views.view.digest, 4, 4, 0, -1, 1 + name), other, name * MS)
             views.on_frame(Wishes(1, 9 + name, 77, 3, [(5, name, 1)]), other, name * MS)
@@ -116,8 +118,8 @@ def test_no_more_newcomers_are_remembered_than_a_group_may_have() -> None:
     views = member()
     for sender in range(10, 2 * MEMBERS_MAX):
         source = Source(sender, 1)
-        views.on_frame(Join(source, "p", 0, False), source, 0)
-    assert len(views._wishes.change(0).joins) == MEMBERS_MAX - 3
+        views.on_frame(Join(source, "p", 0, False, int(views.view.origin)), source, 0)
+    assert len(views.wishes.change(0).joins) == MEMBERS_MAX - 3
 
 
 def test_one_question_is_answered_with_so_many_parts_at_the_most() -> None:
@@ -167,7 +169,9 @@ def test_the_same_words_lead_to_the_same_state(quorum: str) -> None:
         views = AgreedViews(ME, view, 1, quorum, random.Random(3))
         for sender in (9, 3, 7):
             source = Source(sender, 1)
-            views.on_frame(Join(source, f"p{sender}", 0, False), source, sender * MS)
+            views.on_frame(
+                Join(source, f"p{sender}", 0, False, int(views.view.origin)), source, sender * MS
+            )
         for now_ms in range(0, 300, 5):
             views.on_timer(now_ms * MS)
             found.append([repr(frame) for _, frame in packed(views, now_ms * MS)])

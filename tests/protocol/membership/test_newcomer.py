@@ -94,9 +94,47 @@ def test_it_does_not_begin_a_group_while_members_are_heard() -> None:
         process.on_timer(now_ns)
     assert not is_in(process)
     assert process.answered
-    # If they fall silent for good, it does.
+    # If they fall silent for good, another life of it may.
     asked(process, 20_000 * MS)
-    assert process.view is not None
+    assert not is_in(process)
+    assert process.over
+
+
+def test_a_life_asks_one_group_only_whichever_others_it_hears_of() -> None:
+    """A group that counts a life which is in another group would wait for it for ever."""
+    process = newcomer()
+    process.on_timer(0)
+    assert [frame.group for _, frame in said(process, 0) if isinstance(frame, Join)] == [0]
+    tell(process, word(group=77), MEMBER, MS)
+    tell(process, word(present=9, group=78), Source(3, 3), MS)
+    groups = {frame.group for _, _, frame in asked(process, 350 * MS)}
+    assert groups == {77}
+    assert not process.over
+
+
+def test_it_gives_up_a_smaller_group_that_falls_silent_sooner() -> None:
+    over_ns = []
+    for present, group in ((0, 70), (9, 78)):
+        process = newcomer()
+        process.on_timer(0)
+        tell(process, word(group=77), MEMBER, 0)
+        tell(process, word(present=present, group=group), Source(3, 3), MS)
+        for now_ns in range(0, 4_000 * MS, 10 * MS):
+            process.on_timer(now_ns)
+            if process.over:
+                over_ns.append(now_ns)
+                break
+    assert over_ns == [3_000 * MS, 400 * MS]
+
+
+def test_it_takes_no_view_of_a_group_that_it_did_not_ask() -> None:
+    process = newcomer()
+    process.on_timer(0)
+    tell(process, word(group=78), MEMBER, 0)
+    parcel = view_parcel(GROUP.changed(Change(((5, 9, "p5"),)), 1))
+    for index in range(parcel.count):
+        tell(process, parcel.part(index), MEMBER, MS)
+    assert not is_in(process)
 
 
 def test_a_member_that_has_not_heard_of_it_is_asked_at_once() -> None:
@@ -131,7 +169,7 @@ def test_it_leaves_the_beginning_to_an_earlier_newcomer_but_not_for_ever() -> No
     process.on_timer(0)
     now_ns = 0
     while process.view is None:
-        tell(process, Join(Source(9, 8), "p9", 0, False), Source(9, 8), now_ns)
+        tell(process, Join(Source(9, 8), "p9", 0, False, 0), Source(9, 8), now_ns)
         now_ns += 10 * MS
         process.on_timer(now_ns)
         assert now_ns < 10_000 * MS
@@ -139,21 +177,38 @@ def test_it_leaves_the_beginning_to_an_earlier_newcomer_but_not_for_ever() -> No
     # A later one is not waited for.
     process = newcomer()
     process.on_timer(0)
-    tell(process, Join(Source(9, 10), "p9", 0, False), Source(9, 10), 140 * MS)
-    process.on_timer(FOUND_AFTER_NS)
+    tell(process, Join(Source(9, 10), "p9", 0, False, 0), Source(9, 10), 0)
+    for now_ns in range(10 * MS, FOUND_AFTER_NS + 1, 10 * MS):
+        process.on_timer(now_ns)
     assert process.view is not None
+
+
+def test_it_waits_longer_if_it_is_woken_late_but_not_for_ever() -> None:
+    """On a busy machine what others say is on its way for as long."""
+    for late_ns, at_least_ns in ((0, FOUND_AFTER_NS), (100 * MS, 4 * FOUND_AFTER_NS)):
+        process = newcomer()
+        process.on_timer(0)
+        now_ns = 0
+        while process.view is None:
+            now_ns = max(now_ns, process.next_deadline_ns()) + late_ns
+            process.on_timer(now_ns)
+            assert now_ns < 10_000 * MS
+        assert at_least_ns <= now_ns
+        assert late_ns > 0 or now_ns < 2 * FOUND_AFTER_NS
 
 
 def test_a_later_newcomer_that_asked_only_this_one_is_told_of_it() -> None:
     process = newcomer()
     later = Source(9, 10)
-    tell(process, Join(later, "p9", 0, True), later, 0)
+    tell(process, Join(later, "p9", 0, True, 0), later, 0)
     ((to, frame),) = said(process, 0)
-    assert (to, frame) == (9, Join(ME, "p5", 0, False))
+    assert (to, frame) == (9, Join(ME, "p5", 0, False, 0))
 
 
 def test_it_is_in_when_it_has_all_parts_of_a_view_that_has_it() -> None:
     process = newcomer()
+    process.on_timer(0)
+    tell(process, word(), MEMBER, 0)
     process.on_timer(0)
     said(process, 0)
     joins = tuple((sender, 9, f"p{sender}") for sender in range(5, 60))

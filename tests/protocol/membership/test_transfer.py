@@ -293,6 +293,18 @@ def test_one_that_was_here_before_gets_what_changed_since(reliability: str) -> N
     assert got == [(b"changed", True), (b"added", True), (b"live", False)]
 
 
+def test_one_that_was_put_out_before_its_state_came_still_needs_all_of_it() -> None:
+    group = NewcomerGroup(MemberConfig(f=0), 3, seed=4)
+    quotes(group, 0, 10)
+    group.settle()
+    newcomer, source = group.come_back(2), group.members[0].me
+    assert group.run(1000, lambda: group.cuts[newcomer.me].get(source) == 10)
+    assert newcomer.transfer.pending, "the stream begins after the tenth, which has not come yet"
+    assert newcomer.transfer.had().get(source, 0) == 0
+    group.until_whole(newcomer)
+    assert newcomer.transfer.had()[source] == 10
+
+
 def test_one_that_had_more_than_is_stable_gets_nothing_twice() -> None:
     group = NewcomerGroup(MemberConfig(f=0), 3, seed=4)
     quotes(group, 0, 10)

@@ -28,19 +28,19 @@ class Accrual:
 
     def __init__(self, period_ns: i64) -> None:
         """`period_ns`: the longest gap, if nothing is late or lost."""
-        self._period_ns: Final[i64] = period_ns
+        self.period_ns: Final[i64] = period_ns
         self.mean_ns: i64 = period_ns
         # INV-DEVIATION: at least an eighth of the period, so that no level is infinite.
         self.deviation_ns: i64 = period_ns // _LEAST_PART
 
     def observe(self, gap_ns: i64) -> None:
         """A sign of life came so long after the one before."""
-        off = max(gap_ns, self._period_ns) - self.mean_ns
+        off = max(gap_ns, self.period_ns) - self.mean_ns
         self.mean_ns += off // _MEAN_FOLLOWS
         size = off if off >= 0 else -off
         step = _RISES if size > self.deviation_ns else _FADES
         deviation = self.deviation_ns + (size - self.deviation_ns) // step
-        self.deviation_ns = max(deviation, self._period_ns // _LEAST_PART)
+        self.deviation_ns = max(deviation, self.period_ns // _LEAST_PART)
 
     def level(self, silence_ns: i64) -> float:
         """How suspicious it is that nothing came for so long."""

@@ -30,10 +30,11 @@ from semcast.protocol.membership.collecting import Collecting
 from semcast.protocol.membership.parcels import read_view, view_after
 from semcast.protocol.membership.post import Post
 from semcast.protocol.membership.proposing import Proposer
+from semcast.protocol.membership.saying import Saying
 from semcast.protocol.membership.sharing import INFORM_NS, Sharing
 from semcast.protocol.membership.view import View
 from semcast.protocol.membership.views import Views
-from semcast.protocol.membership.wishes import WishList
+from semcast.protocol.membership.wishes import BATCH_NS, WishList
 from semcast.protocol.outbox import Outbox
 from semcast.wire.families.agreement import (
     ACCUSE,
@@ -47,7 +48,6 @@ from semcast.wire.families.agreement import (
     REFUTE,
     VIEW_PARCEL,
     WISHES,
-    WISHES_ROWS_MAX,
     WITHDRAW,
     Ballot,
     Join,
@@ -59,15 +59,11 @@ from semcast.wire.frames import ControlFrame
 
 _KINDS: Final = (JOIN, WISHES, BALLOT, PART, LACK)
 _MS: Final = 1_000_000
-# Own wishes are repeated after so long, and each time after twice as long.
-_SAY_NS: Final = 100 * _MS
-_SAY_MAX_NS: Final = 2_000 * _MS
 # The first member says now and then which view it has, so that others see whether they lag behind
 # and groups that were begun apart find each other: soon after a new view, then ever less often.
 _ANNOUNCE_NS: Final = 25 * _MS
 _ANNOUNCE_MAX_NS: Final = 8_000 * _MS
-# Frames of wishes that are sent at a time, and parts of a decided change.
-_FRAMES_MAX: Final = 8
+# Parts of a decided change that are sent at a time.
 _FEW_PARTS: Final = 3
 # So many of those who propose hear of a newcomer that asked one member only.
 _TOLD_MAX: Final = 3
@@ -86,20 +82,18 @@ class AgreedViews(Views):
         self._f_max: Final = f_max
         self._random: Final = random
         self._post: Final = Post()
-        self._wishes: Final = WishList(me, view)
+        self.wishes: Final = WishList(me, view)
         self._collecting: Final = Collecting()
         self._succession: Final = Succession(me, view, quorum)
         self._sharing: Final = Sharing(self._succession, self._collecting, self._post, random)
+        self._saying: Final = Saying(self.wishes, self._sharing, self._post, random)
         self._proposer: Final = Proposer(
-            self._succession, self._wishes, self._collecting, self._post, random
+            self._succession, self.wishes, self._collecting, self._post, random
         )
         # INV-OUT: once out, this life never comes back in, and says nothing more.
         self.out = False
         # The latest time that this member was told.
         self._now_ns: i64 = 0
-        self._say_ns: i64 = NEVER
-        self._said: i64 = 0
-        self._row = 0
         # Who began a group alone says so at once: others may wait for it.
         self._announce_ns: i64 = 0
         self._announced: i64 = 0 if len(view.members) == 1 else -1
@@ -114,9 +108,9 @@ class AgreedViews(Views):
 
     def clear(self, sender: int) -> None:
         """The watch has heard from it again."""
-        if self._wishes.unwish(ACCUSE, sender) and not self.out:
+        if self.wishes.unwish(ACCUSE, sender) and not self.out:
             life = self.view.life(sender)
-            self._wishes.hear(WITHDRAW, sender, life, int(self._me.sender), self._now_ns)
+            self.wishes.hear(WITHDRAW, sender, life, int(self._me.sender), self._now_ns)
             self._post.send(EVERYBODY, self._sharing.word([(WITHDRAW, sender, life)]))
             self._proposer.plan(self._now_ns)
 
@@ -138,10 +132,9 @@ class AgreedViews(Views):
 
     def _wish(self, what: i64, sender: int) -> None:
         now_ns = self._now_ns
-        if self.out or not self._wishes.wish(what, sender, self.view.life(sender), now_ns):
+        if self.out or not self.wishes.wish(what, sender, self.view.life(sender), now_ns):
             return
-        self._say_ns = now_ns
-        self._said = 0
+        self._saying.soon(now_ns)
         self._proposer.plan(now_ns)
 
     @property
@@ -165,8 +158,8 @@ class AgreedViews(Views):
 
     def heard(self, source: Source, now_ns: i64) -> None:
         """Whoever is heard is not dead."""
-        if self._wishes.accuses:
-            self._absolve(int(source.sender), now_ns)
+        if self.wishes.accuses:
+            self._absolve(int(source.sender), True, now_ns)
 
     def reborn(self, source: Source, now_ns: i64) -> None:
         """It may be out, or a newcomer, or in a later view: it compares this view with its own."""
@@ -206,13 +199,27 @@ class AgreedViews(Views):
             return
         if direct and frame.contact:
             self._sharing.answer(source, now_ns)
-        news = self._wishes.join(who, frame.name, now_ns)
+        if frame.group != self.view.origin:
+            # It asks another group, or knows of none. Were a life let into two groups, one of them
+            # would wait for it for ever.
+            if frame.group == 0 and direct and not frame.contact:
+                self._introduce(source, now_ns)
+            return
+        news = self.wishes.join(who, frame.name, now_ns)
         if direct and (frame.contact or (news and self._sharing.answers())):
             # Whoever was asked may die; what everybody was asked may not have reached the first.
             for to in self._heirs(now_ns)[: _TOLD_MAX if frame.contact else 1]:
                 if to != self._me.sender:
-                    self._post.send(to, Join(who, frame.name, frame.attempt, False))
+                    self._post.send(to, Join(who, frame.name, frame.attempt, False, frame.group))
         self._proposer.plan(now_ns)
+
+    def _introduce(self, source: Source, now_ns: i64) -> None:
+        """A newcomer asked everybody which group there is. If a crowd does, one answer will do."""
+        if self._proposer.rank(now_ns) == 0:
+            self._announced = 0
+            self._announce_ns = min(self._announce_ns, now_ns + BATCH_NS)
+        elif self._sharing.answers():
+            self._sharing.answer(source, now_ns)
 
     def _on_wishes(self, frame: Wishes, source: Source, now_ns: i64) -> None:
         if frame.group != self.view.origin:
@@ -231,19 +238,23 @@ class AgreedViews(Views):
         for what, sender, life in frame.rows:
             if what == ACCUSE and sender == self._me.sender:
                 self._refute(life, now_ns)
-            elif what == ACCUSE and self._wishes.absolved(sender, now_ns):
+            elif what == ACCUSE and self.wishes.absolved(sender, now_ns):
                 self._sharing.vouch([by], sender, life)
             elif what == REFUTE and self.view.life(sender) == life:
-                self._absolve(sender, now_ns)
+                self._absolve(sender, by == sender, now_ns)
             else:
-                self._wishes.hear(what, sender, life, by, now_ns)
+                self.wishes.hear(what, sender, life, by, now_ns)
         if frame.rows:
             self._proposer.plan(now_ns)
 
-    def _absolve(self, sender: int, now_ns: i64) -> None:
-        """A member that may be accused was heard of. Its accusers perhaps do not hear it."""
-        accusers = self._wishes.refuted(sender, now_ns)
-        if accusers:
+    def _absolve(self, sender: int, heard: bool, now_ns: i64) -> None:
+        """A member that may be accused was heard here, or by another, as that one says. Its
+        accusers perhaps do not hear it.
+        """
+        accusers = self.wishes.refuted(sender, heard, now_ns)
+        if accusers and not heard:
+            self._proposer.plan(now_ns)
+        elif accusers:
             others = [one for one in accusers if one != self._me.sender]
             self._sharing.vouch(others, sender, self.view.life(sender))
             self._proposer.plan(now_ns)
@@ -320,13 +331,11 @@ class AgreedViews(Views):
             return
         self.view = view
         self._succession.follow(view)
-        self._wishes.follow(view, now_ns)
+        self.wishes.follow(view, now_ns)
         self._sharing.follow(view)
         self._announced = 0
         self._announce_ns = now_ns + _ANNOUNCE_NS
-        if self._wishes.own:
-            self._said = 0
-            self._say_ns = now_ns + _SAY_NS
+        self._saying.follow(now_ns)
         self._proposer.follow(now_ns)
 
     # -- what is said ------------------------------------------------------------------------------
@@ -339,7 +348,7 @@ class AgreedViews(Views):
         if now_ns >= self._proposer.act_ns:
             self._proposer.act(now_ns)
             self._conclude(now_ns)
-        if now_ns >= self._say_ns:
+        if now_ns >= self._saying.at_ns:
             self._say(now_ns)
         if now_ns >= self._announce_ns:
             self._announce(now_ns)
@@ -351,7 +360,7 @@ class AgreedViews(Views):
     def next_deadline_ns(self) -> i64:
         if self.out:
             return NEVER
-        soonest = min(self._proposer.act_ns, self._say_ns, self._announce_ns)
+        soonest = min(self._proposer.act_ns, self._saying.at_ns, self._announce_ns)
         return min(soonest, self._sharing.ask_ns, self._collecting.next_deadline_ns())
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:
@@ -359,35 +368,16 @@ class AgreedViews(Views):
         self._post.pack(outbox)
 
     def _say(self, now_ns: i64) -> None:
-        """Say what this member wishes; again and again, until a view fulfils it."""
-        rows = [(what, sender, life) for (what, sender), life in self._wishes.own.items()]
-        if not rows:
-            self._say_ns = NEVER
-            return
-        self._wishes.repeat(now_ns)
-        self._say_rows(EVERYBODY, [row for row in rows if row[0] != ENDED])
-        for to in self._heirs(now_ns)[:1]:
-            self._say_rows(to, [row for row in rows if row[0] == ENDED])
-        wait_ns = backoff_ns(_SAY_NS, self._said, _SAY_MAX_NS)
-        self._said += 1
-        self._say_ns = now_ns + wait_ns + int(self._random.random() * float(wait_ns // 4))
+        """Say what this member wishes; a member that is alone need not."""
+        alone = len(self.view.present) < 2
+        heirs = [one for one in self._heirs(now_ns)[:1] if one != self._me.sender]
+        self._saying.say(alone, heirs, now_ns)
         self._proposer.plan(now_ns)
-
-    def _say_rows(self, to: int, rows: list[tuple[int, int, int]]) -> None:
-        """Some of the rows, others each time if there are too many."""
-        if len(self.view.present) < 2 or to == self._me.sender:
-            return
-        most = _FRAMES_MAX * WISHES_ROWS_MAX
-        if len(rows) > most:
-            self._row = (self._row + most) % len(rows)
-            rows = (rows[self._row :] + rows[: self._row])[:most]
-        for at in range(0, len(rows), WISHES_ROWS_MAX):
-            self._post.send(to, self._sharing.word(rows[at : at + WISHES_ROWS_MAX]))
 
     def _heirs(self, now_ns: i64) -> list[int]:
         """The members that propose, one after the other."""
         heirs = [self.view.members[at] for at in self._succession.agreement.electorate.heirs]
-        return [sender for sender in heirs if not self._wishes.suspects(sender, now_ns)]
+        return [sender for sender in heirs if not self.wishes.suspects(sender, now_ns)]
 
     def _announce(self, now_ns: i64) -> None:
         """The first member says which view it has; its heirs see whether it is their turn."""

@@ -6,8 +6,8 @@ split find each other. Whoever hears of a sender that it does not read subscribe
 
 `view` is what one process knows: those who read from it, and those it reads from. It is compared
 with nobody's. A peer is forgotten when it says that it leaves, when a later life of it speaks, or
-when nothing was heard of it for too long: for `FORGET_NS` if this sender waits for it, so that a
-dead reader blocks nobody for longer, else for `SILENT_NS`.
+when nothing was heard of it for too long (`patience`). If this sender waits for it, that has a
+bound, so that a dead reader blocks nobody for longer.
 
 A reader that was forgotten, because it was stopped, is told so as soon as it speaks. It subscribes
 again with what it has. If the sender still has all that came after that, the stream goes on; if
@@ -20,22 +20,19 @@ from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.patience import Awaited, Patience
 from semcast.protocol.membership.view import View
 from semcast.protocol.membership.views import Views
 from semcast.protocol.outbox import Outbox
-from semcast.protocol.stability.feed import FeedDetection
+from semcast.protocol.stability.feed import BEAT_NS, FeedDetection
 from semcast.wire.decode import Decoded
 from semcast.wire.families.readers import BEGIN, SUBSCRIBE, Begin, Have, Subscribe
 from semcast.wire.frames import ControlFrame
 
-# A reader that owes an acknowledgement is forgotten if it was not heard of for so long.
-FORGET_NS: Final = 3_000_000_000
-# Anybody else is, after so long: signs of life come every five seconds.
-SILENT_NS: Final = 20_000_000_000
-# How often to look who is silent. Whoever looks much later than that was stopped itself, and has
-# heard nobody for that reason.
+# How often to look who is silent.
 _LOOK_NS: Final = 500_000_000
-_STOPPED_NS: Final = 3 * _LOOK_NS
+# A reader that owes an acknowledgement is reminded at least once in so many periods.
+_ANSWER_PERIODS: Final = 16
 # Subscriptions that nobody answers are repeated ever less often, down to this.
 _REPEAT_MAX_NS: Final = 1_000_000_000
 # How often to look for senders that nothing was heard of, once there is nothing else to do.
@@ -52,10 +49,10 @@ _LEFT_MAX: Final = 512
 class _Peer:
     """Another process, in one life."""
 
-    def __init__(self, source: Source, name: str, now_ns: i64) -> None:
+    def __init__(self, source: Source, name: str, awaited: Awaited) -> None:
         self.source: Final = source
         self.name = name
-        self.heard_ns = now_ns
+        self.awaited: Final = awaited
 
 
 @final
@@ -87,6 +84,8 @@ class FeedViews(Views):
         self._detection: Final = detection
         self._period_ns: Final[i64] = config.gossip_period_ns
         self._peers: Final[dict[int, _Peer]] = {}
+        self._patience: Final = Patience()
+        self._doubted: list[int] = []
         self._asks: Final[dict[int, _Ask]] = {}
         # The number of the last subscription, to whomever.
         self._attempt: i64 = 0
@@ -120,7 +119,20 @@ class FeedViews(Views):
     def heard(self, source: Source, now_ns: i64) -> None:
         peer = self._peers.get(int(source.sender))
         if peer is not None:
-            peer.heard_ns = now_ns
+            peer.awaited.heard(now_ns)
+
+    def refused(self, sender: int, now_ns: i64) -> None:
+        peer = self._peers.get(sender)
+        if peer is not None:
+            peer.awaited.refused()
+            self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
+
+    def suspects(self) -> list[int]:
+        """Those that this process waits for in vain, as far as was looked."""
+        return self._doubted
+
+    def was_put_out(self, source: Source) -> bool:
+        return source.incarnation > self._left.get(int(source.sender), -1)
 
     def reborn(self, source: Source, now_ns: i64) -> None:  # noqa: ARG002
         peer = self._peers.get(int(source.sender))
@@ -241,11 +253,12 @@ class FeedViews(Views):
         if peer is None:
             if len(self._peers) >= _PEERS_MAX:
                 return False
-            self._peers[sender] = _Peer(source, name, now_ns)
+            awaited = Awaited(_ANSWER_PERIODS * self._period_ns, BEAT_NS, now_ns)
+            self._peers[sender] = _Peer(source, name, awaited)
             self._look_ns = min(self._look_ns, now_ns + _LOOK_NS)
             self._make_view()
         else:
-            peer.heard_ns = now_ns
+            peer.awaited.heard(now_ns)
             if name and peer.name != name:
                 peer.name = name
                 self._make_view()
@@ -323,20 +336,36 @@ class FeedViews(Views):
 
     def _look(self, now_ns: i64) -> None:
         """Forget those that were not heard of for too long."""
-        if now_ns - self._look_ns > _STOPPED_NS:
-            for peer in self._peers.values():
-                peer.heard_ns = now_ns
+        patience, audience = self._patience, self._detection.audience
+        late_ns = patience.woke(self._look_ns, now_ns)
+        pause_ns: i64 = _LOOK_NS
+        self._doubted = []
         for peer in list(self._peers.values()):
-            unheard_ns = now_ns - peer.heard_ns
-            behind_ns = now_ns - self._detection.audience.behind_since_ns(peer.source)
-            if unheard_ns > SILENT_NS:
+            one = peer.awaited
+            if late_ns > 0:
+                one.slept(late_ns, now_ns)
+            one.owes(audience.behind_since_ns(peer.source))
+            if patience.is_silent(one, now_ns):
                 if peer.source in self._detection.streams:
                     self._to_leave[int(peer.source.sender)] = None
                 self._forget(peer)
-            elif min(unheard_ns, behind_ns) > FORGET_NS:
-                self._detection.audience.dismiss(peer.source)
+            elif patience.owes_too_long(one, now_ns):
+                audience.dismiss(peer.source)
                 self._drop_if_unused(peer)
-        self._look_ns = now_ns + _LOOK_NS if self._peers else NEVER
+            else:
+                if patience.is_doubted(one, now_ns):
+                    self._doubted.append(int(peer.source.sender))
+                if patience.is_to_ask(one):
+                    self._ask_whether_there(peer, now_ns)
+                    pause_ns = patience.ask_after_ns()
+        self._look_ns = now_ns + pause_ns if self._peers else NEVER
+
+    def _ask_whether_there(self, peer: _Peer, now_ns: i64) -> None:
+        """Whatever it is to this process, have it say something."""
+        if self._detection.audience.holds(peer.source):
+            self._detection.remind(peer.source)
+        if peer.source in self._detection.streams:
+            self._ask(peer.source, now_ns)
 
     def next_deadline_ns(self) -> i64:
         soonest = self._look_ns

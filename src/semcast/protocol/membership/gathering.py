@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from semcast.ids import NEVER, Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.snapshots import Fetch
-from semcast.protocol.membership.wants import Want
+from semcast.protocol.membership.wants import Asked, Want
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.followed import ENDED
 from semcast.wire.families.state import (
@@ -45,24 +45,12 @@ _PATIENCE: Final = 10
 _PATIENCE_MAX: Final = 500
 # After so many requests in a row that were not answered, another member is asked.
 _SILENCE_MAX: Final = 2
-# One that has to save a snapshot first may say so many times that it needs more time.
-_LATER_MAX: Final = 50
+# One that has to save a snapshot first may say so many times in a row that it needs more time.
+_LATER_MAX: Final = 20
+# If nothing of a snapshot has come for so many of `nak_delay_ns`, nobody's application saves one.
+SAVE_PATIENCE: Final = 15_000
 # Sources begin here.
 _FIRST: Final = Source(0, 0)
-
-
-@final
-class _Asked:
-    """A request that is on its way."""
-
-    def __init__(self, to: int, want: Want | None, until_ns: i64) -> None:
-        self.to: Final = to
-        # None: for the list, or for a snapshot.
-        self.want: Final = want
-        # When it is given up.
-        self.until_ns: i64 = until_ns
-        # Which chunks came, by their places.
-        self.came: Final[set[int]] = set()
 
 
 @final
@@ -86,7 +74,7 @@ class Collection:
         self._urgent = False
         self._silent = 0
         self._later = 0
-        self._asked: Final[dict[int, _Asked]] = {}
+        self._asked: Final[dict[int, Asked]] = {}
         self._number = 0
         self._bytes: i64 = _BYTES_FIRST
         self._patience: i64 = _PATIENCE
@@ -106,6 +94,9 @@ class Collection:
         # Nobody has any state, or something of it is lost.
         self._given_up = False
         self.incomplete = False
+        # Since when nothing of a snapshot has come that was asked for; -1: none was.
+        self._waits_since_ns: i64 = -1
+        self.nobody_saved = False
 
     # -- what is wanted ----------------------------------------------------------------------------
 
@@ -119,6 +110,10 @@ class Collection:
         """There is no state of a source that was expected: all of its stream comes live."""
         self.expected.discard(source)
         self._live.add(source)
+
+    def awaits(self, source: Source) -> bool:
+        """Whether some of the state of this source is still to come to the application."""
+        return source in self.wants or source in self.expected
 
     def all_begun(self) -> None:
         """Where this member begins is known of all sources that it has heard of."""
@@ -176,6 +171,9 @@ class Collection:
         if self.fetch is not None:
             if chunk.marks & SNAPSHOT:
                 self.fetch.on_piece(chunk, source)
+                self._waits_since_ns = now_ns
+                if chunk.marks & INCOMPLETE:
+                    self.incomplete = True
         elif not chunk.marks & SNAPSHOT:
             want = self.wants.get(chunk.source)
             if want is not None and (self._group or chunk.source == source):
@@ -285,6 +283,18 @@ class Collection:
             self._patience = min(2 * self._patience, _PATIENCE_MAX)
         if self._silent >= _SILENCE_MAX:
             self._next_provider()
+        self._lose_patience(now_ns)
+
+    def _lose_patience(self, now_ns: i64) -> None:
+        """Applications save snapshots while they receive, and it may be that none ever does. Then
+        go on without: a newcomer that takes nothing would stop the whole group in the end.
+        """
+        since_ns = self._waits_since_ns
+        patience_ns = SAVE_PATIENCE * self._config.nak_delay_ns
+        if self.fetch is not None and since_ns >= 0 and now_ns - since_ns >= patience_ns:
+            self._given_up = True
+            self.incomplete = True
+            self.nobody_saved = True
 
     def next_deadline_ns(self) -> i64:
         """When to call `on_timer`, or `pack`."""
@@ -347,6 +357,8 @@ class Collection:
                 need = Need(LIST | urgent, number, size, self._list_from)
             else:
                 fetch = self.fetch
+                if self._waits_since_ns < 0:
+                    self._waits_since_ns = now_ns
                 wants, at = SNAPSHOT | urgent, fetch.offset
                 need = Need(wants, number, size, _FIRST, fetch.number, 0, 0, at)
         else:
@@ -358,7 +370,7 @@ class Collection:
         to = self.provider
         if want is not None and not self._group:
             to = int(want.source.sender)
-        self._asked[number] = _Asked(to, want, now_ns + self._patience_ns())
+        self._asked[number] = Asked(to, want, now_ns + self._patience_ns())
         outbox.frame(to, need)
 
     def _give_up_on(self, number: int) -> None:

@@ -5,6 +5,10 @@ comes in parts. If no member answers, nobody is there, and it begins the group b
 hears of another newcomer that began earlier, it leaves that to the other, for a while. Two that do
 not hear each other both begin a group; when these meet, the smaller one gives up (`agreed`).
 
+INV-ONE: a life asks one group only, the first that it hears of. If that group falls silent, this
+life is `over`, and only another can ask another group: a group that counts a life which is in
+another one would wait for it for ever, and if it counts many such lives it has no majority.
+
 It is driven as a member is: `receive`, `datagrams`, `on_timer`, `next_deadline_ns`. As soon as
 there is a `view`, a member takes its place.
 """
@@ -37,10 +41,14 @@ _ASK_NS: Final = 20 * _MS
 _ASK_MAX_NS: Final = 500 * _MS
 _HEARD_NS: Final = 60 * _MS
 _HEARD_MAX_NS: Final = 1_000 * _MS
-# While members were heard of within this time, it does not begin a group.
-_ANSWERED_NS: Final = 3_000 * _MS
+# A group that it asked and of which it hears nothing for so long has given up; sooner if there is
+# another that is larger, since of two groups the smaller one gives up.
+_SILENT_NS: Final = 3_000 * _MS
+_SMALLER_NS: Final = 400 * _MS
 # It waits for another newcomer no longer than this many times as long as for members.
-_RIVAL_TIMES: Final = 8
+_RIVAL_TIMES: Final = 24
+# If it was woken so late, the machine is so busy that answers may be on their way for as long.
+_LATE_NS: Final = 20 * _MS
 # Every so many times it asks everybody, if its contact does not answer.
 _EVERYBODY_EACH: Final = 3
 
@@ -76,9 +84,14 @@ class Newcomer:
         self._post: Final = Post()
         self._collecting: Final = Collecting()
         self._contact: i64 = contact
-        # The group that it asks, as (how many are present, origin): the largest that it heard of.
-        self._group = (0, 0)
+        # INV-ONE: the origin of the group that it asks; 0 until it hears of one.
+        self._group: i64 = 0
+        # How many are in it, and whether another group is larger.
+        self._present: i64 = 0
+        self._outgrown = False
         self._answered_ns: i64 = -NEVER
+        # Whether it has asked that group by its origin.
+        self._named = False
         # Whether a member has heard it since it last asked.
         self._heard = False
         # How often it asked and nobody heard.
@@ -109,25 +122,32 @@ class Newcomer:
         theirs = frame.source
         mine = (self.me.incarnation, self.me.sender)
         if (theirs.incarnation, theirs.sender) < mine:
-            if self._found_ns < NEVER:
-                later_ns = now_ns + self._found_after_ns
-                self._found_ns = min(max(self._found_ns, later_ns), self._found_max_ns)
+            self.wait(now_ns)
         elif frame.contact and theirs == source:
             # It may not hear what is said to everybody, and should wait.
             self._post.send(int(source.sender), self._join(False))
 
+    def wait(self, now_ns: i64) -> None:
+        """Somebody else is there and may begin the group, or has begun it: wait a while longer."""
+        if self._found_ns < NEVER:
+            later_ns = now_ns + self._found_after_ns
+            self._found_ns = min(max(self._found_ns, later_ns), self._found_max_ns)
+
     def _on_wishes(self, frame: Wishes, source: Source, now_ns: i64) -> None:
         """A member spoke: there is a group."""
-        group = (int(frame.present), int(frame.group))
-        if frame.group != self._group[1] and group < self._group:
+        if self._group == 0:
+            self._group = frame.group
+            self._ask_ns = now_ns
+        elif frame.group != self._group:
+            self._outgrown = (frame.present, frame.group) > (self._present, self._group)
             return
-        self._group = group
+        self._present = frame.present
         self._contact = source.sender
         if not self.answered:
             self._waits = 0
         self._answered_ns = now_ns
         self.answered = True
-        if frame.answer:
+        if frame.answer and self._named:
             if not self._heard:
                 wait_ns = backoff_ns(_HEARD_NS, self._waits, _HEARD_MAX_NS)
                 self._ask_ns = now_ns + wait_ns
@@ -145,7 +165,7 @@ class Newcomer:
         if parcel is None:
             return
         view = read_view(parcel.data, int(parcel.name))
-        if view.holds(self.me):
+        if view.holds(self.me) and view.origin == self._group:
             self.view = view
         elif view.is_over(self.me) and view.life(self.me.sender) >= 0:
             self.over = True
@@ -154,22 +174,30 @@ class Newcomer:
 
     def on_timer(self, now_ns: i64) -> None:
         """Ask, or begin the group."""
-        if self.view is not None:
+        if self.view is not None or self.over:
             return
+        if now_ns >= self._silent_ns():
+            self.over = True
+            return
+        if now_ns - self.next_deadline_ns() > _LATE_NS:
+            self.wait(now_ns)
         if self._found_ns == NEVER and self._found_after_ns < NEVER:
             self._found_ns = now_ns + self._found_after_ns
             self._found_max_ns = now_ns + _RIVAL_TIMES * self._found_after_ns
-        if now_ns >= self._found_ns:
-            if now_ns - self._answered_ns >= _ANSWERED_NS:
-                origin = 1 + self._random.randrange(ID_MAX)
-                self.view = View.alone(self.me, self._name, origin)
-                return
-            self._found_ns = self._answered_ns + _ANSWERED_NS
-            self._found_max_ns = max(self._found_max_ns, self._found_ns)
+        if now_ns >= self._found_ns and self._group == 0:
+            origin = 1 + self._random.randrange(ID_MAX)
+            self.view = View.alone(self.me, self._name, origin)
+            return
         if now_ns >= self._ask_ns:
             self._ask(now_ns)
         for to, lack in self._collecting.questions(now_ns):
             self._post.send(to, lack)
+
+    def _silent_ns(self) -> i64:
+        """When the group that it asks has been silent for too long."""
+        if self._group == 0:
+            return NEVER
+        return self._answered_ns + (_SMALLER_NS if self._outgrown else _SILENT_NS)
 
     def _ask(self, now_ns: i64) -> None:
         contact = self._contact != EVERYBODY
@@ -184,7 +212,8 @@ class Newcomer:
         self._ask_ns = now_ns + wait_ns + int(self._random.random() * float(wait_ns // 4))
 
     def _join(self, contact: bool) -> Join:
-        return Join(self.me, self._name, self._attempt, contact)
+        self._named = self._group != 0
+        return Join(self.me, self._name, self._attempt, contact, self._group)
 
     def datagrams(self, now_ns: i64) -> list[Outgoing]:  # noqa: ARG002
         """What to send now. Call this after every other call."""
@@ -193,6 +222,7 @@ class Newcomer:
 
     def next_deadline_ns(self) -> int:
         """When to call `on_timer`."""
-        if self.view is not None:
+        if self.view is not None or self.over:
             return NEVER
-        return min(self._ask_ns, self._found_ns, self._collecting.next_deadline_ns())
+        end_ns = self._found_ns if self._group == 0 else self._silent_ns()
+        return min(self._ask_ns, end_ns, self._collecting.next_deadline_ns())

@@ -50,6 +50,9 @@ class OpenViews(Views):
     def gone(self, sender: int, now_ns: i64) -> None:
         self._agreed.gone(sender, now_ns)
 
+    def refused(self, sender: int, now_ns: i64) -> None:
+        self._watch.refused(sender, now_ns)
+
     def stranger(self, source: Source, now_ns: i64) -> None:
         self._agreed.stranger(source, now_ns)
 
@@ -104,6 +107,9 @@ class OpenViews(Views):
 
     def is_minority(self) -> bool:
         return self._agreed.minority
+
+    def was_put_out(self, source: Source) -> bool:
+        return self._agreed.wishes.was_put_out(source)
 
     def suspects(self) -> list[int]:
         return sorted({*self._watch.suspected(), *self._watch.accused()})

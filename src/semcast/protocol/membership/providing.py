@@ -140,8 +140,11 @@ class Provider:
             has = self._detection.stable(source)
             if inbound is not None:
                 has = max(has, inbound.next - 1)
-        # What was dropped from the view has ended long ago.
-        if has < cut and self._intake.view.position(source.sender) >= 0:
+        # What was dropped from the view has ended long ago; and so has, whatever the view says of
+        # its sender, what ended here. A sender may come again in an earlier life, if its clock was
+        # set back, and then the view cannot tell that a later one is over.
+        ended = self._standing.has_ended(source)
+        if has < cut and not ended and self._intake.view.position(source.sender) >= 0:
             return False
         self._standing.absorb(self._retained.up_to(source, cut))
         return True

@@ -6,8 +6,8 @@ votes on stability back to what its readers have acknowledged. So nothing is for
 a reader still needs; and when up to f members crash, one patron is left that goes on holding back
 while the reader finds others.
 
-What a reader lacks it asks of anybody, as members do. A reader that was not heard of for
-`FORGET_NS` while it holds the group back is forgotten, and told so when it speaks again. One whose
+What a reader lacks it asks of anybody, as members do. A reader that was not heard of for too long
+(`patience`) while it holds the group back is forgotten, and told so when it speaks again. One whose
 place was lost, because more is stable than it has, is told the same.
 """
 
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 
 from semcast.ids import NEVER, SEQ_MAX, Source
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.patience import Awaited, Patience
 from semcast.protocol.membership.view import View, scatter
 from semcast.protocol.outbox import Outbox
 from semcast.protocol.part import Part
@@ -27,15 +28,11 @@ from semcast.protocol.streams.sender import Sender
 from semcast.wire.families.readers import HAVE, HAVE_ROWS_MAX, SUBSCRIBE, Begin, Have, Subscribe
 from semcast.wire.frames import ControlFrame
 
-# A reader that holds the group back is forgotten if it was not heard of for so long; any other,
-# after the longer time.
-FORGET_NS: Final = 3_000_000_000
-SILENT_NS: Final = 10_000_000_000
+# Readers ask their patrons every second, but questions are lost.
+_SIGN_NS: Final = 2_500_000_000
 # How often to look what readers lack, in periods; at rest ever less often.
 _LOOK_PERIODS: Final = 4
 _LOOK_PERIODS_MAX: Final = 16
-# A member that looks so much later than it wanted to was stopped, and has heard nobody for that.
-_STOPPED_NS: Final = 1_500_000_000
 # More readers than this one member does not serve, and so many former ones it remembers.
 _READERS_MAX: Final = 1_024
 _PAST_MAX: Final = 512
@@ -47,9 +44,10 @@ _STREAMS_MAX: Final = 4_096
 class _Reader:
     """One reader."""
 
-    def __init__(self, source: Source, attempt: i64, now_ns: i64) -> None:
+    def __init__(self, source: Source, attempt: i64, awaited: Awaited) -> None:
         self.source: Final = source
         self.attempt: Final[i64] = attempt
+        self.awaited: Final = awaited
         # INV-FLOOR: of each stream, it has everything up to here, or did not ask for it.
         self.floors: Final[dict[Source, int]] = {}
         # What it said that it has, and the floors of its former subscription, until it has said it
@@ -59,8 +57,6 @@ class _Reader:
         self.begun = False
         # Streams that it may not know the beginning of.
         self.untold: Final[dict[Source, None]] = {}
-        self.heard_ns = now_ns
-        self.behind_ns: i64 = NEVER
 
     def floor(self, source: Source) -> int:
         """What it holds a stream back to."""
@@ -88,6 +84,7 @@ class Readers(Part):
         # What was here of each stream when last looked.
         self._seen: dict[Source, int] = {}
         self._past: Final[dict[Source, int]] = {}
+        self._patience: Final = Patience()
         self._look_ns: i64 = NEVER
         self._look_periods: i64 = _LOOK_PERIODS
         self._leaving = False
@@ -143,7 +140,7 @@ class Readers(Part):
             reader = self._subscribed(frame, source, reader, now_ns)
         if reader is None or frame.attempt < reader.attempt:
             return
-        reader.heard_ns = now_ns
+        reader.awaited.heard(now_ns)
         if len(reader.said) + len(frame.rows) <= _STREAMS_MAX:
             reader.said.update(dict(frame.rows))
         if reader.begun:
@@ -163,7 +160,8 @@ class Readers(Part):
                 return None
             if not frame.direct and not self._is_nominated(source, frame.attempt):
                 return None
-        reader = self._readers[int(source.sender)] = _Reader(source, frame.attempt, now_ns)
+        awaited = Awaited(_LOOK_PERIODS_MAX * self._period_ns, _SIGN_NS, now_ns)
+        reader = self._readers[int(source.sender)] = _Reader(source, frame.attempt, awaited)
         if before is not None:
             reader.former = before.floors if before.begun else before.former
         self._look_ns = min(self._look_ns, now_ns + _LOOK_PERIODS * self._period_ns)
@@ -185,7 +183,7 @@ class Readers(Part):
             if reader is None or reader.source.incarnation < source.incarnation:
                 self._gone[sender] = None
             return
-        reader.heard_ns = now_ns
+        reader.awaited.heard(now_ns)
         for of, seq in frame.rows:
             self._acknowledge(reader, of, seq, now_ns)
         if frame.answer:
@@ -206,6 +204,13 @@ class Readers(Part):
             reader.floors[of] = seq
             if before == self._held.get(of, -1):
                 self._hold(of, now_ns)
+
+    def refused(self, sender: int, now_ns: i64) -> None:
+        """The world says that nobody listens any more where that reader was. It may be wrong."""
+        reader = self._readers.get(sender)
+        if reader is not None:
+            reader.awaited.refused()
+            self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
 
     # -- who reads ---------------------------------------------------------------------------------
 
@@ -312,9 +317,10 @@ class Readers(Part):
     def on_timer(self, now_ns: i64) -> None:
         if now_ns < self._look_ns:
             return
-        if now_ns - self._look_ns > _STOPPED_NS:
+        late_ns = self._patience.woke(self._look_ns, now_ns)
+        if late_ns > 0:
             for reader in self._readers.values():
-                reader.heard_ns = now_ns
+                reader.awaited.slept(late_ns, now_ns)
         self._follow_sources(now_ns)
         seen = {of: self._has(of) for of in self._held}
         # While a stream moves, what readers lack of it is mostly on its way to them.
@@ -341,12 +347,15 @@ class Readers(Part):
                     self._gone[sender] = None
                     self._dismiss(reader, now_ns)
                     return
-        reader.behind_ns = min(reader.behind_ns, now_ns) if behind else NEVER
-        unheard_ns = now_ns - reader.heard_ns
-        waited_ns = now_ns - reader.behind_ns
-        if unheard_ns > SILENT_NS or min(unheard_ns, waited_ns) > FORGET_NS:
+        patience, one = self._patience, reader.awaited
+        one.owes(min(one.owes_ns, now_ns) if behind else NEVER)
+        if patience.is_silent(one, now_ns) or patience.owes_too_long(one, now_ns):
             self._dismiss(reader, now_ns)
             return
+        if patience.is_to_ask(one):
+            self._haves.setdefault(sender, {})
+            self._asks[sender] = None
+            self._look_periods = 1
         if reader.untold:
             self._begins[sender] = None
         owed = {of: seen[of] for of in at_rest if reader.floors.get(of, SEQ_MAX) < seen[of]}

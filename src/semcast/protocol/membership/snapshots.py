@@ -24,6 +24,7 @@ from semcast.protocol.streams.intake import Intake
 from semcast.protocol.streams.sender import Sender
 from semcast.wire.families.state import (
     BUSY,
+    INCOMPLETE,
     LAST,
     LATER,
     PIECE,
@@ -57,17 +58,19 @@ class Shelf:
         # By newcomer: the number of its snapshot, and the snapshot.
         self._saved: Final[dict[Source, tuple[int, bytes]]] = {}
         self._number = 0
+        # Whether this member came late itself and did not get all of the state.
+        self.incomplete = False
 
     @property
     def wanted(self) -> bool:
         """Whether a newcomer waits for a snapshot, and the application has taken enough."""
         if not self._requests:
             return False
-        for needs in self._requests.values():
-            for source, seq in needs.items():
-                if self._taken(source) < seq:
-                    return False
-        return True
+        taken = self.taken()
+        # With order by key there are moments at which no number says how far it has got.
+        if min(taken.values()) < 0:
+            return False
+        return any(_covers(taken, needs) for needs in self._requests.values())
 
     def taken(self) -> dict[Source, int]:
         """How far the application has got with each source, ENDED with those that have ended. Ask
@@ -80,22 +83,26 @@ class Shelf:
         return {source: self._taken(source) for source in sources}
 
     def provide(self, snapshot: bytes, taken: dict[Source, int]) -> None:
-        """The application has saved this, after it had taken so much."""
+        """The application has saved this, after it had taken so much. Only newcomers that need no
+        more get it: others may have asked while it was being saved.
+        """
         if len(snapshot) > self._bytes_max:
             raise ConfigError(
                 f"snapshot of {len(snapshot)} bytes; standing_bytes_max is {self._bytes_max}"
             )
         self._number += 1
         whole = _pack(snapshot, taken)
-        for asker in self._requests:
+        for asker in [one for one, needs in self._requests.items() if _covers(taken, needs)]:
+            del self._requests[asker]
             self._saved[asker] = (self._number, whole)
-        self._requests.clear()
 
     def answer(self, asker: Source, need: Need, outbox: Outbox) -> None:
-        """A newcomer asks for a snapshot, or for more of the one that it began with."""
+        """A newcomer asks for a snapshot, or for more of the one that it began with. If that one is
+        no longer here, it gets a later one from its beginning.
+        """
         to = int(asker.sender)
         saved = self._saved.get(asker)
-        if saved is not None and need.after in (0, saved[0]):
+        if saved is not None:
             self._send(to, need, saved, outbox)
             return
         if asker not in self._requests:
@@ -117,7 +124,7 @@ class Shelf:
     def _send(self, to: int, need: Need, saved: tuple[int, bytes], outbox: Outbox) -> None:
         number, whole = saved
         left = need.bytes_max
-        offset = min(need.offset, len(whole) - 1)
+        offset = min(need.offset, len(whole) - 1) if need.after == number else 0
         index: i64 = 0
         last: i64 = 0
         while last == 0:
@@ -127,7 +134,7 @@ class Shelf:
             outbox.frame(
                 to,
                 Chunk(
-                    SNAPSHOT | PIECE | last,
+                    SNAPSHOT | PIECE | last | (INCOMPLETE if self.incomplete else 0),
                     need.number,
                     index,
                     self._sender.source,
@@ -179,7 +186,11 @@ class Fetch:
         self._holes.fill(0, SEQ_MAX)
 
     def on_piece(self, chunk: Chunk, source: Source) -> None:
-        """A piece came. One of another snapshot is ignored."""
+        """A piece came. One of another snapshot is ignored, unless it is a later one of the same
+        member, which then no longer has the one that began to come.
+        """
+        if source == self.provider and chunk.after > self.number:
+            self.begin_anew()
         if self.number == 0:
             if chunk.after < 1 or chunk.total > self._bytes_max + (1 << 20):
                 raise RemoteProtocolError(f"snapshot {chunk.after} of {chunk.total} bytes")
@@ -213,6 +224,13 @@ class Fetch:
         except RemoteProtocolError:
             self.begin_anew()
             raise
+
+
+def _covers(taken: dict[Source, int], needs: dict[Source, int]) -> bool:
+    """Whether an application that has taken so much has taken all that is needed. A source that is
+    not here any more has ended, and all of it was taken.
+    """
+    return all(taken.get(source, ENDED) >= seq for source, seq in needs.items())
 
 
 def _pack(snapshot: bytes, taken: dict[Source, int]) -> bytes:

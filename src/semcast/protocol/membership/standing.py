@@ -260,6 +260,11 @@ class Standing:
         sources = [source for source, table in self._tables.items() if table.keys > 0]
         return [(source, self._tables[source].ended) for source in sorted(sources)]
 
+    def has_ended(self, source: Source) -> bool:
+        """Whether something of this source stands, and nothing more will come of it."""
+        table = self._tables.get(source)
+        return table is not None and table.ended and table.struck is None
+
     def messages(self, source: Source, after: i64, upto: i64) -> list[Message]:
         """What stands of a source after one number and up to another, in order, each once."""
         table = self._tables.get(source)

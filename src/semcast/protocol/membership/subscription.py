@@ -7,8 +7,8 @@ later than what is here, and no patron is left that holds the group back to what
 messages in between may be gone everywhere, the stream begins anew, and the application learns
 where. So a reader misses nothing as long as one of its patrons lives.
 
-A patron that was not heard of for `SILENT_NS`, or that says that this is no reader of its own, is
-replaced by another member. `view` is what patrons say of the streams: nobody compares it.
+A patron that was not heard of for too long (`patience`), or that says that this is no reader of its
+own, is replaced by another member. `view` is what patrons say of the streams: nobody compares it.
 """
 
 from typing import Final, final
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 
 from semcast.ids import EVERYBODY, NEVER, Randomness, Source
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.membership.patience import Awaited, Patience
 from semcast.protocol.membership.view import View
 from semcast.protocol.membership.views import Views
 from semcast.protocol.outbox import Outbox
@@ -31,11 +32,9 @@ from semcast.wire.families.readers import (
 )
 from semcast.wire.frames import ControlFrame
 
-# Patrons are asked every second whether they are there.
-SILENT_NS: Final = 3_000_000_000
+# Patrons are asked at least this often whether they are there, so they always owe an answer.
+_ASKED_NS: Final = 1_000_000_000
 _LOOK_NS: Final = 250_000_000
-# A reader that looks so much later than it wanted to was stopped, and has heard nobody for that.
-_STOPPED_NS: Final = 1_000_000_000
 # Subscriptions that nobody answers are repeated ever less often, down to this.
 _REPEAT_MAX_NS: Final = 1_000_000_000
 
@@ -54,7 +53,8 @@ class _Patron:
         self.total: i64 = -1
         # By stream, the message after which it holds the group back for this reader.
         self.after: Final[dict[Source, int]] = {}
-        self.heard_ns = now_ns
+        self.awaited: Final = Awaited(_ASKED_NS, _ASKED_NS, now_ns)
+        self.awaited.owes(now_ns)
 
     @property
     def complete(self) -> bool:
@@ -98,6 +98,8 @@ class Subscription(Views):
         # When to subscribe with everybody, as long as there is no patron.
         self._search_ns: i64 = 0
         self._search_pause_ns: i64 = self._period_ns
+        self._patience: Final = Patience()
+        self._doubted: list[int] = []
         self._look_ns: i64 = NEVER
         self._inside = False
         self._searching = False
@@ -126,7 +128,16 @@ class Subscription(Views):
     def heard(self, source: Source, now_ns: i64) -> None:
         patron = self._patrons.get(int(source.sender))
         if patron is not None:
-            patron.heard_ns = now_ns
+            patron.awaited.heard(now_ns)
+
+    def refused(self, sender: int, now_ns: i64) -> None:
+        patron = self._patrons.get(sender)
+        if patron is not None:
+            patron.awaited.refused()
+            self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
+
+    def suspects(self) -> list[int]:
+        return self._doubted
 
     def reborn(self, source: Source, now_ns: i64) -> None:
         """A patron will say that it is there in another life."""
@@ -294,16 +305,26 @@ class Subscription(Views):
 
     def _look(self, now_ns: i64) -> None:
         """Replace patrons that were not heard of for too long."""
-        if now_ns - self._look_ns > _STOPPED_NS:
-            for patron in self._patrons.values():
-                patron.heard_ns = now_ns
+        patience = self._patience
+        late_ns = patience.woke(self._look_ns, now_ns)
+        pause_ns: i64 = _LOOK_NS
+        self._doubted = []
         for patron in list(self._patrons.values()):
-            if now_ns - patron.heard_ns > SILENT_NS:
+            one = patron.awaited
+            if late_ns > 0:
+                one.slept(late_ns, now_ns)
+            if patience.is_silent(one, now_ns) or patience.owes_too_long(one, now_ns):
                 self._drop(patron.sender, now_ns)
+                continue
+            if patience.is_doubted(one, now_ns):
+                self._doubted.append(patron.sender)
+            if patience.is_to_ask(one):
+                self._detection.ask_now()
+                pause_ns = min(pause_ns, patience.ask_after_ns())
         self._find_patrons(now_ns)
         self._ask_uncovered(now_ns)
         self._check_inside()
-        self._look_ns = now_ns + _LOOK_NS
+        self._look_ns = now_ns + pause_ns
 
     def next_deadline_ns(self) -> i64:
         if self._leaving:

@@ -73,13 +73,22 @@ class Transfer(Part):
         self._since: dict[Source, int] = {}
         # Not None while the state is still to come.
         self._collection: Collection | None = None
+        # How often there was state to come.
+        self.begun = 0
         # Whether this member got all that stood when it came; and how many messages these were.
         self.complete = True
         self.messages = 0
+        # Whether members were there, and the application of none of them saved a snapshot.
+        self.nobody_saved = False
         # A snapshot that has come, for the application; and once there was one, what it had of each
         # source.
         self.snapshot: bytes | None = None
         self._restored: dict[Source, int] | None = None
+        # A reader of a group begins alone. Senders that have left before may have left values that
+        # stand, so it asks for the list as soon as it knows members.
+        self._unlisted = (
+            config.role == "reader" and config.group_reliable and config.state == "keys"
+        )
         if joining and config.state != "none":
             self._begin(True)
 
@@ -101,6 +110,12 @@ class Transfer(Part):
         return 0 if self._collection is None else self._collection.came
 
     @property
+    def fetched_bytes(self) -> int:
+        """How much of a snapshot has come, while not all has."""
+        fetch = None if self._collection is None else self._collection.fetch
+        return 0 if fetch is None else fetch.offset
+
+    @property
     def wants_snapshot(self) -> bool:
         """Whether the application should save a snapshot now: call `provide`."""
         return self._provider.shelf.wanted
@@ -108,6 +123,28 @@ class Transfer(Part):
     def taken(self) -> dict[Source, int]:
         """How far the application has got; to be asked at the moment at which it saves."""
         return self._provider.shelf.taken()
+
+    def had(self) -> dict[Source, int]:
+        """What the application of this process has, for the life that follows this one, which was
+        put out: so far has it got with each source, ENDED with those of which it has everything.
+
+        What is still to come of the state, it has not; and while it waits for all of the state, it
+        has nothing but what a former life gave it.
+        """
+        collection = self._collection
+        if self.snapshot is not None or (collection is not None and self._provider.late):
+            return self._since
+        found = self.taken()
+        if self._standing is not None:
+            for source, ended in self._standing.sources():
+                if ended and source not in found:
+                    found[source] = ENDED
+        had: dict[Source, int] = {}
+        for source, seq in found.items():
+            since = self._since.get(source, 0)
+            awaited = collection is not None and collection.awaits(source)
+            had[source] = since if awaited else max(since, seq)
+        return had
 
     def provide(self, snapshot: bytes, taken: dict[Source, int]) -> None:
         """The application has saved this, when it had taken so much."""
@@ -128,6 +165,11 @@ class Transfer(Part):
         """
         self._since = since
 
+    def knows_up_to(self, source: Source, seq: i64) -> None:
+        """The application has these messages already, from a former life of the same sender."""
+        self._since[self._sources.intern(source)] = int(seq)
+        self._order.skip_to(source, seq)
+
     def ask_only(self, patrons: list[int], now_ns: i64) -> None:
         """Ask only these members: they serve a process that is in no view."""
         self._patrons = patrons
@@ -138,6 +180,9 @@ class Transfer(Part):
 
     def _begin(self, lists: bool) -> None:
         self._order.hold()
+        self.begun += 1
+        lists = lists or self._unlisted
+        self._unlisted = False
         # Of a stream that begins later only its own state is missing.
         self._provider.late = lists
         collection = self._collection = Collection(self._config, self._me, self._random, lists)
@@ -237,11 +282,14 @@ class Transfer(Part):
 
     def _inherit(self, collection: Collection) -> list[Message]:
         """What has come, in the order of sources and numbers; what of it the application has not
-        got yet.
+        got yet. What still waits of a stream that has begun anew since comes before its state.
         """
         if collection.incomplete:
             self.complete = False
+            self._provider.shelf.incomplete = True
+        self.nobody_saved = collection.nobody_saved
         self._provider.lacks.clear()
+        before: list[Message] = []
         state: list[Message] = []
         for source in sorted(collection.wants):
             want = collection.wants[source]
@@ -253,12 +301,13 @@ class Transfer(Part):
                     self._standing.lost(source)
                 self._standing.fill(source, messages, want.cut == ENDED)
             since = self._since.get(source, 0)
+            before += self._order.withdraw(source, since)
             state += [one for one in messages if one.seq > since]
         if self._standing is not None and not self.complete:
             self._standing.lacks_ended = True
         state = _unbeaten(state)
         self.messages += len(state)
-        return state
+        return before + state
 
     def _restore(self, snapshot: bytes, taken: dict[Source, int]) -> None:
         """A snapshot has come: streams begin after what it has, once the application has it."""
@@ -288,6 +337,8 @@ class Transfer(Part):
     def install(self, view: View, now_ns: i64) -> None:
         self._view = view
         self._provider.shelf.forget(view.present)
+        if self._unlisted and self._others():
+            self._begin(True)
         collection = self._collection
         if collection is not None:
             collection.install(self._others(), now_ns)

@@ -58,6 +58,13 @@ class Views(Part):
     def met(self, source: Source, now_ns: i64) -> None:
         """The world says that another process of the group is there now."""
 
+    def refused(self, sender: int, now_ns: i64) -> None:
+        """The world says that nobody listens any more where that process was. It may be wrong."""
+
+    def was_put_out(self, source: Source) -> bool:  # noqa: ARG002
+        """Whether this life went because of others, as far as that is known and remembered."""
+        return False
+
     def suspects(self) -> list[int]:
         """The members that may be dead."""
         return []

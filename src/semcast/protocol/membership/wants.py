@@ -117,3 +117,17 @@ class Want:
     def messages(self) -> list[Message]:
         """What stands, in order."""
         return [self._messages[seq] for seq in sorted(self._messages)]
+
+
+@final
+class Asked:
+    """A request that is on its way."""
+
+    def __init__(self, to: int, want: Want | None, until_ns: i64) -> None:
+        self.to: Final = to
+        # None: for the list, or for a snapshot.
+        self.want: Final = want
+        # When it is given up.
+        self.until_ns: i64 = until_ns
+        # Which chunks came, by their places.
+        self.came: Final[set[int]] = set()

@@ -23,7 +23,7 @@ _MS: Final = 1_000_000
 # How long wishes wait for others, after the last one: so long, and longer for each.
 BATCH_NS: Final = 3 * _MS
 _BATCH_EACH_NS: Final = 400_000
-_BATCH_MAX_NS: Final = 100 * _MS
+_BATCH_MAX_NS: Final = 200 * _MS
 # Members that are gone cost little, so that dropping them is in no hurry.
 _DROP_NS: Final = 1_000 * _MS
 # An accusation by one member counts if the accused says nothing against it for so long.
@@ -33,6 +33,8 @@ _KEPT_NS: Final = 5_000 * _MS
 # More accusers of one member need not be remembered, nor more members that are to be dropped.
 _ACCUSERS_MAX: Final = 8
 _ENDED_MAX: Final = 64
+# So many that were put out are remembered.
+_PUT_OUT_MAX: Final = 64
 
 
 @final
@@ -79,6 +81,9 @@ class WishList:
         self._joins: Final[dict[int, _Joiner]] = {}
         # By sender: the life in which it wants to go, or is known to be gone.
         self._going: Final[dict[int, int]] = {}
+        # Those of them who said so themselves; and the lives that went without having said it.
+        self._leaving: Final[dict[int, int]] = {}
+        self._put_out: Final[dict[int, int]] = {}
         self._accused: Final[dict[int, _Accusation]] = {}
         # By member that is gone: who keeps nothing of it any more.
         self._ended: Final[dict[int, dict[int, None]]] = {}
@@ -138,9 +143,29 @@ class WishList:
             self._on_accused(sender, life, by, now_ns)
         elif what == WITHDRAW:
             self._on_withdrawn(sender, by)
-        elif (what == GONE or (what == LEAVE and by == sender)) and sender not in self._going:
-            self._going[sender] = life
-            self._news(now_ns)
+        elif what == GONE or (what == LEAVE and by == sender):
+            if what == LEAVE:
+                self._leaving[sender] = life
+            if sender not in self._going:
+                self._going[sender] = life
+                self._news(now_ns)
+
+    def was_put_out(self, source: Source) -> bool:
+        """Whether this life went because of others, as far as that is known and remembered."""
+        return self._put_out.get(int(source.sender), -1) == source.incarnation
+
+    def _note_put_out(self, view: View) -> None:
+        """Those whom this view lacks were put out, if others wished it and they did not."""
+        for sender in {**self._going, **self._accused}:
+            known = self._accused.get(sender)
+            life = self._going[sender] if known is None else known.life
+            wished = sender in self._going or (known is not None and len(known.accusers) > 0)
+            if wished and not _there(view, sender, life) and self._leaving.get(sender) != life:
+                if len(self._put_out) >= _PUT_OUT_MAX:
+                    del self._put_out[next(iter(self._put_out))]
+                self._put_out[sender] = life
+        for sender in [s for s, life in self._leaving.items() if not _there(view, s, life)]:
+            del self._leaving[sender]
 
     def _news(self, now_ns: i64) -> None:
         if self._first_ns == NEVER:
@@ -171,13 +196,17 @@ class WishList:
         if known is not None and known.accusers.pop(by, None) is not None:
             known.enough_ns = NEVER
 
-    def refuted(self, sender: int, now_ns: i64) -> list[int]:
-        """A member that may be accused was heard of. Returns its accusers."""
+    def refuted(self, sender: int, heard: bool, now_ns: i64) -> list[int]:
+        """A member that may be accused was heard, or somebody says so. Returns its accusers.
+
+        What others say counts once. Were it passed on, each would go on saying it because of the
+        others, long after the member died.
+        """
         known = self._accused.get(sender)
         if known is None:
             return []
         accusers = list(known.accusers)
-        known.refute(now_ns)
+        known.refute(now_ns if heard else known.refuted_ns)
         return accusers
 
     def absolved(self, sender: int, now_ns: i64) -> bool:
@@ -266,6 +295,7 @@ class WishList:
 
     def follow(self, view: View, now_ns: i64) -> None:
         """Keep what this view does not fulfil."""
+        self._note_put_out(view)
         self._view = view
         for sender in [s for s, one in self._joins.items() if view.life(s) >= one.life]:
             del self._joins[sender]

@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.interest import Interest
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
@@ -126,6 +126,12 @@ class Order(ABC):
         interest = self._interest
         self._state += [one for one in state if interest is None or interest.wants(one)]
 
+    def withdraw(self, source: Source, seq: i64) -> list[Message]:
+        """What waits of a source up to `seq`, which the caller sees to from now on."""
+        found = self.waiting.up_to(source, seq)
+        self.waiting.release(source, seq)
+        return found
+
     def skip_to(self, source: Source, seq: i64) -> None:
         """The application has everything of this source up to `seq`, in another way."""
         for message in self.waiting.up_to(source, seq):
@@ -180,6 +186,16 @@ class Order(ABC):
                 self._observer.message("deliver", message, "", None)
         return message
 
+    def take_held(self, source: Source) -> list[Message]:
+        """Take what waits of a source, even if the state is still to come: it never will."""
+        taken = self.waiting.up_to(source, SEQ_MAX)
+        self.waiting.release(source, SEQ_MAX)
+        self.skipped(taken)
+        if self._observer is not None:
+            for message in taken:
+                self._observer.message("deliver", message, "", None)
+        return taken
+
     def _take_state(self, messages_max: i64) -> list[Message]:
         """What stood first, then what waits."""
         if self._held:
@@ -192,7 +208,9 @@ class Order(ABC):
             self._state_taken = 0
         if self._observer is not None:
             for message in taken:
-                self._observer.message("state", message, "", None)
+                # What came live before a stream began anew goes with the state.
+                event = "state" if message.state else "deliver"
+                self._observer.message(event, message, "", None)
         if len(taken) < messages_max and not self._state:
             taken += self.take(messages_max - len(taken))
         return taken

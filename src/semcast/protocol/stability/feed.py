@@ -221,6 +221,11 @@ class FeedDetection(Detection):
             heard = Heard(source, int(newest), int(source.sender), int(newest))
             self._agreed.heard.append(heard)
 
+    def remind(self, reader: Source) -> None:
+        """Ask a reader for an acknowledgement now."""
+        if reader not in self._remind:
+            self._remind.append(reader)
+
     def no_reader(self, sender: int) -> None:
         """Tell somebody that it is no reader of this process."""
         if self._sends:

@@ -93,6 +93,10 @@ class ReaderDetection(Detection):
         """Tell one patron at once what is here of a stream."""
         self._answers.setdefault(patron, {})[source] = seq
 
+    def ask_now(self) -> None:
+        """Ask the patrons at once how far they are."""
+        self._asking = True
+
     def on_have(self, frame: Have, source: Source) -> None:
         """A patron says what it has."""
         sender = int(source.sender)

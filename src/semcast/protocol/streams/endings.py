@@ -15,6 +15,9 @@ from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.inbound import Inbound
 from semcast.wire.sources import Sources
 
+# The ends of so many lives are remembered.
+_ENDS_MAX: Final = 1_024
+
 
 @final
 class Endings:
@@ -37,6 +40,9 @@ class Endings:
         self._asking: Final = asking
         self._sources: Final = sources
         self._waiting: Final[dict[Source, Inbound]] = {}
+        # INV-ENDS: the last message of a life that has ended, which all have got, or 0. The oldest
+        # ends are forgotten.
+        self.ends: Final[dict[Source, int]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -53,17 +59,26 @@ class Endings:
 
     def end(self, source: Source, inbound: Inbound | None) -> None:
         """Keep nothing of a source for others; its stream, if there is one, waits for its end."""
+        self.ends[source] = 0
         if inbound is not None:
             self._waiting[source] = inbound
+            self.ends[source] = int(inbound.newest)
+        while len(self.ends) > _ENDS_MAX:
+            del self.ends[next(iter(self.ends))]
         self._retained.forget(source)
         self._answers.forget(source)
         self._asking.forget(source)
         if self._guard is not None:
             self._guard.forget(source)
 
+    def missed(self, source: Source) -> None:
+        """Take note that it is not known here how far others got: it was never followed."""
+        self.ends.pop(source, None)
+
     def resume(self, source: Source) -> None:
         """A stream that was to end begins again."""
         self._waiting.pop(source, None)
+        self.ends.pop(source, None)
 
     def forget(self, inbounds: dict[Source, Inbound]) -> None:
         """Take out those of which the application has taken everything."""

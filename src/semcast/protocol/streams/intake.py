@@ -27,7 +27,7 @@ from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.endings import Endings
 from semcast.protocol.streams.inbound import Inbound, link_lives
 from semcast.protocol.streams.own_room import OwnRoom
-from semcast.protocol.streams.repair import Repair, Want
+from semcast.protocol.streams.repair import Repair, report_answers
 from semcast.wire.families.repair import COVERED, FRAGMENT, Covered, Fragment
 from semcast.wire.fragment import Reassembler
 from semcast.wire.frames import ControlFrame
@@ -79,6 +79,8 @@ class Intake(Part):
         # because something is missing; and perhaps some that have gone on since.
         self._stalled: Final[dict[Source, Inbound]] = {}
         self.repairs: Final[dict[Source, Repair]] = {}
+        # Of these nothing is handed on yet: it may be what the application had before (`doubts`).
+        self.doubtful: Final[set[Source]] = set()
         if config.deliver_own:
             # What this member multicast is in `retained` for others, whatever becomes of it here.
             self.inbounds[me] = Inbound(me, config, len(view.members), None, keep=False, own=True)
@@ -159,13 +161,9 @@ class Intake(Part):
         self._answers.note_early_purges(inbound.purged)
         repair = self.repairs.get(source)
         if repair is not None and len(repair) > 0:
-            self._answered(repair.arrived(messages[first].seq, messages[at - 1].seq), now_ns)
+            came = repair.arrived(messages[first].seq, messages[at - 1].seq)
+            report_answers(self._asking, came, now_ns)
         return at
-
-    def _answered(self, wants: list[Want], now_ns: i64) -> None:
-        for want in wants:
-            waited_ns = now_ns - want.first_asked_ns
-            self._asking.answered(want.target, waited_ns, want.tries == 1, now_ns)
 
     def _hand_on(self, inbound: Inbound, now_ns: i64) -> None:
         """Hand on what is in order and has room; ask for what is missing."""
@@ -212,6 +210,8 @@ class Intake(Part):
         """Whether messages of a former life of the same sender are here and still lack room: what
         is older about a key must not come after what is newer.
         """
+        if self.doubtful and inbound.source in self.doubtful:
+            return True
         former = inbound.former
         # INV-STALLED: whoever lacks room is there.
         while former is not None and self._stalled:
@@ -246,7 +246,7 @@ class Intake(Part):
     def _advanced(self, inbound: Inbound, seq: i64, now_ns: i64) -> None:
         repair = self.repairs.get(inbound.source)
         if repair is not None:
-            self._answered(repair.passed(inbound.next), now_ns)
+            report_answers(self._asking, repair.passed(inbound.next), now_ns)
         if inbound.source != self._me:
             self._detection.has(inbound.source, seq, now_ns)
 
@@ -269,7 +269,7 @@ class Intake(Part):
             return
         for seq, by_source, by_seq in covered.covers:
             if inbound.cover(seq, by_source, by_seq):
-                self._answered(self._repair(inbound).arrived(seq, seq), now_ns)
+                report_answers(self._asking, self._repair(inbound).arrived(seq, seq), now_ns)
                 self._answers.note_cover(covered.source, seq, by_source, by_seq)
         self._hand_on(inbound, now_ns)
 
@@ -286,17 +286,17 @@ class Intake(Part):
         """The application takes what waits for it, in its order."""
         taken = self._order.take(messages_max)
         if taken:
-            self._has_room(now_ns)
+            self.has_room(now_ns)
         return taken
 
     def take_one(self, now_ns: i64) -> Message | None:
         """The same for one message, if there is one."""
         message = self._order.take_one()
         if message is not None:
-            self._has_room(now_ns)
+            self.has_room(now_ns)
         return message
 
-    def _has_room(self, now_ns: i64) -> None:
+    def has_room(self, now_ns: i64) -> None:
         """There is room again for whoever waits for it."""
         if self._stalled:
             for inbound in list(self._stalled.values()):
@@ -321,7 +321,7 @@ class Intake(Part):
         for source in agreed.ended:
             self._on_ended(source, now_ns)
         for source in agreed.missed:
-            # Nothing of it was kept for this member: all was stable before it had a vote.
+            self._endings.missed(source)  # all was stable before this member had a vote
             self._tell_progress("join", source, ENDED)
 
     def _on_more(self, source: Source, seq: i64, stable: bool, now_ns: i64) -> None:

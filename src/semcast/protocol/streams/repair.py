@@ -10,7 +10,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Randomness
-from semcast.protocol.streams.asking import NOBODY
+from semcast.protocol.streams.asking import NOBODY, Asking
 from semcast.protocol.streams.holes import Holes
 
 _PATIENCE_MAX_NS: Final = 1_000_000_000
@@ -152,3 +152,10 @@ class Repair:
             if soonest < 0 or want.due_ns < soonest:
                 soonest = want.due_ns
         self._due_ns = soonest
+
+
+def report_answers(asking: Asking, wants: list[Want], now_ns: i64) -> None:
+    """What was asked for has come: those who were asked have answered."""
+    for want in wants:
+        waited_ns = now_ns - want.first_asked_ns
+        asking.answered(want.target, waited_ns, want.tries == 1, now_ns)
