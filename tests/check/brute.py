@@ -411,6 +411,8 @@ def _good_purge(facts: Facts, at: int, event: Event) -> bool:
     ]
     if event.where == "delivery":
         return _fate(facts, at, event.node, name(event)) == "receive" and by in entered
+    if event.where in ("relay", "gossip", "link"):
+        return by in entered
     if event.where == "retransmit":
         purged = [
             1
@@ -433,3 +435,23 @@ _BOOKED: dict[str, Callable[[Facts, int, Event], bool]] = {
     "skip": _good_skip,
     "purge": _good_purge,
 }
+
+
+def relaying(journal: Journal) -> Found:
+    facts = Facts(journal)
+    found: Found = set()
+    for at, event in enumerate(journal.events):
+        passed_on = event.event == "relay"
+        purged = event.event == "purge" and event.where in ("relay", "gossip", "link")
+        if not (passed_on or purged):
+            continue
+        about = name(event)
+        entered = facts.before(at, event.node, "receive", "ignore", "multicast")
+        here = any(name(one) == about for _, one in entered)
+        gone = any(
+            name(one) == about and one.where in ("relay", "gossip")
+            for _, one in facts.before(at, event.node, "purge")
+        )
+        if not here or (gone and event.where != "link"):
+            found.add((event.time_ns, about))
+    return found

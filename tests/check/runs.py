@@ -261,3 +261,64 @@ def journals(draw: st.DrawFn, steps_max: int = 60) -> Journal:
     """
     stream = random.Random(draw(st.integers(0, 2**32 - 1)))
     return Run(stream.randrange).run(draw(st.integers(10, steps_max)))
+
+
+@st.composite
+def spread(draw: st.DrawFn) -> Journal:
+    """Three nodes that gossip; what each gets is a matter of luck, and of who came and went."""
+    choose = random.Random(draw(st.integers(0, 1 << 30))).randrange
+    luck = (100, 98, 90, 60)[choose(4)]
+    live, ended = not choose(3), bool(choose(2))
+    late = NODES[2] if not choose(4) else None
+    log = Log(
+        members=tuple(node for node in NODES if node != late),
+        reliability="gossip",
+        one_order=not live,
+        deliver_own=bool(choose(4)),
+    )
+    gone: list[str] = []
+    for number in range(10 + choose(50)):
+        about = f"{NODES[number % 2]}#{1 + number // 2}"
+        sender = about.split("#")[0]
+        if sender in gone:
+            continue
+        by_rank = not choose(8)
+        key = f"k{choose(30)}" if by_rank or not choose(4) else None
+        distances = () if by_rank or key is None else (0,)
+        log.multicast(about, *distances, key=key, rank=choose(5) if by_rank else None)
+        for node in NODES:
+            if node not in gone and (node != late or number > 20) and choose(100) < luck:
+                log.event(node, ("deliver", "state", "ignore")[choose(30) // 28], about)
+        if not choose(60):
+            gone.append(NODES[choose(3)])
+            log.event(gone[-1], ("crash", "leave", "settled")[choose(3)], about)
+    for node in NODES if ended else ():
+        log.journal.record(len(log.journal) + 1, node, "end", seq=0)
+    return log.journal
+
+
+@st.composite
+def gossiped(draw: st.DrawFn) -> Journal:
+    """Two nodes that gossip about a few messages, mostly as they should."""
+    choose = random.Random(draw(st.integers(0, 1 << 30))).randrange
+    log = Log(members=NODES, reliability="gossip")
+    names = [f"{sender}#{seq}" for sender in NODES[:2] for seq in (1, 2, 3)]
+    here: dict[str, list[str]] = {node: [] for node in NODES}
+    for _ in range(choose(25)):
+        node, kind = NODES[choose(3)], choose(20)
+        known = here[node]
+        about = names[choose(len(names))]
+        if kind < 3:
+            log.event(about.split("#")[0], "multicast", about, obsoletes=())
+            here[about.split("#")[0]].append(about)
+        elif kind < 9 and about not in known:
+            log.receive(node, about)
+            known.append(about)
+        elif kind < 16 and known:
+            log.event(node, "relay", known[choose(len(known))])
+        elif kind < 19 and known:
+            where = ("relay", "gossip", "link")[choose(3)]
+            log.purge(node, known[choose(len(known))], names[choose(len(names))], where)
+        elif kind == 19:
+            log.event(node, ("relay", "ignore", "drop")[choose(3)], about)
+    return log.journal

@@ -33,6 +33,7 @@ from semcast.check.owed import OwedKernel
 from semcast.check.report import makers_of
 from semcast.check.rows import COLUMNS, Rows
 from semcast.check.stability import StabilityKernel
+from semcast.check.tally import summed
 from semcast.journal import Journal, read_journal, write_journal
 from semcast.sim.exploring.cases import case
 from semcast.sim.world import run as simulate
@@ -69,10 +70,26 @@ def reborn_log() -> Journal:
     return log.journal
 
 
+def gossip_log(ranked: bool) -> Journal:
+    """Messages of two senders miss somebody now and then; one passes on what it lacks."""
+    log = Log(run=f"gossip {ranked}", reliability="gossip")
+    for seq in range(1, 31):
+        rank = seq if ranked and seq < 4 else None
+        log.multicast(f"p1#{seq}", key="a" if rank else None, rank=rank)
+        log.multicast(f"p2#{seq}", *([1] if seq == 2 else []))
+        for node in ("p1", "p2", "p3"):
+            if node != "p3" or seq % 3:
+                log.take(node, f"p1#{seq}", f"p2#{seq}")
+    log.event("p3", "relay", "p1#3")
+    return log.journal
+
+
 def journals() -> Iterator[Journal]:
     for number in LOGS:
         yield random_log(number)
     yield reborn_log()
+    yield gossip_log(False)
+    yield gossip_log(True)
     for seed in CASES:
         outcome = simulate(case(seed), seed)
         assert outcome.journal is not None
@@ -116,6 +133,7 @@ def found_in_batches(history: History, size: int) -> Counter[Violation]:
 
 def told_of(history: History, found: list[Finding]) -> Counter[Violation]:
     promised = {one.name for one in PROPERTIES if one.applies(history.header)}
+    found = summed(found)
     return Counter(
         one.violation(history.facts)
         for one, stands in zip(found, standing(found), strict=True)

@@ -1,5 +1,6 @@
 """Processes that come and go: their views, what stands for them, their streams, what they want."""
 
+import pytest
 from tests.check.log import Log, broken, only
 
 from semcast.check import (
@@ -272,6 +273,32 @@ def test_a_reader_that_stays_gets_all_that_follows() -> None:
     found = broken(owed.SENDER_RELIABILITY, log.journal)
     assert ("p5.1", "p1.1#5") in [(one.node, str(one.messages[0])) for one in found]
     assert ("p5.1", "p1.1#2") not in [(one.node, str(one.messages[0])) for one in found]
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_sender_that_left_owes_nothing_to_readers_that_it_had_forgotten(knows: bool) -> None:
+    log = feed()
+    log.join("p5", "p1#3")
+    log.take("p5", "p1#3", "p1#4")
+    log.view("p1", 2, "p1", "p5", origin=1)
+    if not knows:
+        log.view("p1", 3, "p1", origin=1)
+    log.world("p1", "settled")
+    log.world("p1", "leave")
+    found = [
+        (one.node, str(one.messages[0])) for one in broken(owed.SENDER_RELIABILITY, log.journal)
+    ]
+    assert (("p5.1", "p1.1#5") in found) == knows
+
+
+@pytest.mark.parametrize("readers", [(), ("p3",)])
+def test_what_only_a_reader_delivered_nobody_owes(readers: tuple[str, ...]) -> None:
+    log = Log(Header("group", ("p1.1", "p2.1", "p3.1"), readers=readers))
+    log.multicast("p1#1")
+    log.take("p3", "p1#1")
+    log.world("p1", "crash")
+    found = [one.node for one in broken(owed.AGREEMENT, log.journal)]
+    assert found == ([] if readers else ["p2.1"])
 
 
 # -- interest --------------------------------------------------------------------------------------

@@ -222,3 +222,44 @@ def test_bounds_are_the_widest_and_promises_the_weakest() -> None:
     two = Log("p2.1", window_messages=16, f=1, deliver_own=False)
     header, _ = settle([one.part, two.part])
     assert (header.window_messages, header.f, header.deliver_own) == (16, 1, False)
+
+
+def test_what_came_only_as_state_of_one_that_was_killed_was_multicast() -> None:
+    """It was killed before it wrote anything; a newcomer got its value as part of the state."""
+    reader = Log("p1.1").tell("join", "p2.1", 3)
+    reader.tell("state", "p2.1", 2, obsoletes=(0,), key="k", size=8)
+    reader.gets("p2.1", 3).tell(END, seq=0)
+    journal, history = judged(reader)
+    assert [(one.node, one.seq, one.key) for one in journal if one.event == "multicast"] == [
+        ("p2.1", 2, "k"), ("p2.1", 3, None),
+    ]  # fmt: skip
+    assert check_all(history).ok
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_only_a_sender_that_was_killed_may_have_replaced_what_nobody_knows(killed: bool) -> None:
+    """Numbers 2 and 3 were replaced before they were sent: 2 by 3, and 3 by 4."""
+    sender = Log("p2.1").sends(1)
+    reader = Log("p1.1").gets("p2.1", 1)
+    reader.tell("skip", "p2.1", 2, by_sender="p2.1", by_seq=3)
+    reader.tell("skip", "p2.1", 3, by_sender="p2.1", by_seq=4)
+    if not killed:
+        sender.sends(4).tell(END, seq=0)
+    reader.gets("p2.1", 4).tell(END, seq=0)
+    _, history = judged(reader, sender)
+    broken = {one.property for one in check_run(history).violations}
+    assert ("Accounting" in broken) != killed
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_what_one_got_and_another_skipped_is_a_hole_only_if_nothing_was_said(skips: bool) -> None:
+    """Number 2 reached one of them; what replaced it, its sender wrote down, and was killed."""
+    first = Log("p1.1").gets("p3.1", 1).gets("p3.1", 2).gets("p3.1", 4).tell(END, seq=0)
+    second = Log("p2.1").gets("p3.1", 1)
+    if skips:
+        second.tell("skip", "p3.1", 2, by_sender="p3.1", by_seq=3)
+        second.tell("skip", "p3.1", 3, by_sender="p3.1", by_seq=4)
+    second.gets("p3.1", 4).tell(END, seq=0)
+    _, history = judged(first, second)
+    found = check_run(history).counts["Stream Completeness"]
+    assert found == (0 if skips else 1)

@@ -17,7 +17,8 @@ from typing import Any, Final
 SOURCE: Final = Path(__file__).parents[2] / "src" / "semcast"
 # By mutant, a case of the explorer that breaks it, and its stability protocol. A case in which the
 # group never comes to rest will do: it lacks what it should have in the end. None: what breaks
-# writes no journal (trackers alone), or shows in none (a group that is only too slow).
+# writes no journal (trackers alone), or shows in none (a group that is only too slow). "relays" in
+# the place of a protocol: a case of a group that gossips.
 CASES: Final[dict[str, tuple[int, str] | None]] = {
     "no safety guard: what an unsafe message covers is purged (SRM §4.3: m1, m2, m3)": (
         5,
@@ -76,8 +77,20 @@ CASES: Final[dict[str, tuple[int, str] | None]] = {
     "open: a patron does not wait for its readers": None,
     "open: the state ends one message before the stream begins": None,
     "open: what is live does not wait for the state": None,
+    "open: what nobody received of one that was put out is not sent again": None,
+    "open: one that was put out sends again what others have received": None,
+    "open: what two had of each other when they were put out comes to them again": None,
+    "open: how far a life got is told before all have got equally far": None,
     "feeds: a dead reader is never forgotten": None,
     "feeds: a stream begins one message late": None,
+    "gossip: what was purged is passed on all the same": None,
+    "gossip: a copy that is not taken any more purges others": None,
+    "gossip: a message purges others before it has come": None,
+    "gossip: what comes out of order is delivered twice": None,
+    "gossip: what makes room is called replaced": None,
+    "gossip: after another view, what came before is delivered again": (4, "relays"),
+    "gossip: what lazy purging drops is passed on all the same": (1, "relays"),
+    "gossip: what was given up is not told": None,
 }
 
 
@@ -126,9 +139,15 @@ def main(seed: int, stability: Any, folder: str, run: str) -> None:
 
 
 def _explored(seed: int, stability: Any) -> Any:
+    from semcast.sim.epidemic.world import GossipWorld
     from semcast.sim.exploring.cases import case
+    from semcast.sim.exploring.gossip_cases import gossip_case
     from semcast.sim.world import run
 
+    if stability == "relays":
+        world = GossipWorld(gossip_case(seed), seed, journal=True)
+        world.run()
+        return world.journal
     scenario = case(seed, stability)
     return run(scenario, scenario.seed).journal
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CAUGHT: Final = 1
 SURVIVED: Final = 0
+_CHANCE: Final = "Atomicity"
 
 
 def exhaust_scopes(first: int, states_max: int) -> Iterator[str]:
@@ -130,6 +131,64 @@ def run_members(first: int, runs_max: int, crowds: bool) -> Iterator[str]:
             yield f"run {seed} ({kind}): {str(error)[:300]}"
 
 
+def run_comebacks(first: int, runs_max: int) -> Iterator[str]:
+    """How groups break one of whose members is put out and comes back."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.live.sent_again import all_once, pair_once
+
+    for seed in range(first, first + runs_max):
+        kind = "coordp" if seed % 2 else "gossip"
+        try:
+            all_once(seed, kind)
+            pair_once(seed, "fifo")
+            yield ""
+        except AssertionError as error:
+            yield f"run {seed} ({kind}): {str(error)[:300]}"
+
+
+def run_gossip(first: int, runs_max: int, breaks: str) -> Iterator[str]:
+    """How each small group that gossips over slow links breaks."""
+    from semcast.check import check_run
+    from semcast.sim.epidemic.gossip_scenario import GossipScenario, GossipSettings
+    from semcast.sim.epidemic.world import GossipWorld
+    from semcast.sim.surroundings import Shared
+    from semcast.sim.traffic import Chains
+
+    # Where links are overloaded, chance alone may break what is asked of shares.
+    calm = breaks == _CHANCE
+    for seed in range(first, first + runs_max):
+        scenario = GossipScenario(
+            members=6 + seed % 3,
+            duration_s=3.0,
+            warm_up_s=0.5,
+            cool_down_s=0.5,
+            traffic=Chains(rate_msg_s=80.0, diversity=3, length=6, ratio=0.8),
+            network=Shared(bandwidth_mbit_s=10.0 if calm else 0.2),
+            gossip=GossipSettings(fanout=4 if calm else 3, buffer_messages=4, patience_s=0.2),
+        )
+        world = GossipWorld(scenario, seed, journal=True)
+        world.run()
+        assert world.journal is not None
+        found = check_run(world.journal).violations
+        wanted = [
+            one
+            for one in found
+            if one.property == breaks or (not breaks and one.property != _CHANCE)
+        ]
+        yield f"group {seed}: {wanted[0]}" if wanted else ""
+
+
+def explore_relays(first: int, cases_max: int, breaks: str) -> Iterator[str]:
+    """How each of the explorer's cases of groups that gossip breaks."""
+    from semcast.sim.exploring.explore import judge
+    from semcast.sim.exploring.gossip_cases import gossip_case
+
+    for seed in range(first, first + cases_max):
+        broken = judge(gossip_case(seed)).broken
+        found = breaks in broken or (broken and not breaks)
+        yield f"case {seed}: {broken[breaks or next(iter(broken))]}" if found else ""
+
+
 def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
     """What each run of a hunt caught; an empty word for one that broke nothing."""
     if hunt == "exhaust":
@@ -138,6 +197,12 @@ def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
         return exhaust_agreements(first, hunt_max)
     if hunt == "trackers":
         return run_trackers(first, hunt_max)
+    if hunt == "comebacks":
+        return run_comebacks(first, hunt_max)
+    if hunt == "gossip":
+        return run_gossip(first, hunt_max, breaks)
+    if hunt == "relays":
+        return explore_relays(first, hunt_max, breaks)
     if hunt in ("members", "crowds"):
         return run_members(first, hunt_max, hunt == "crowds")
     return explore_cases(hunt, first, hunt_max, breaks)

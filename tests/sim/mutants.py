@@ -16,7 +16,10 @@ BOUNDS: Final = {
     "exhaust": 3_000,
     "members": 200,
     "crowds": 200,
+    "comebacks": 20,
     "agreement": 100_000,
+    "gossip": 10,
+    "relays": 100,
 }
 CASES: Final = 500
 
@@ -46,10 +49,12 @@ class Mutant:
     `hunt`: "exhaust" small scopes, or those of the "agreement" on views; "explore" cases, or only
     those by "key", or of them those with a sender that is "reborn"; cases by "rounds", with each
     protocol of STAB in turn; cases in which members "leave"; "open" groups, or "feeds"; "members"
-    on a small lossy network, of whom two come back again and again, or "crowds" of them; or
-    "trackers" alone, of which many more runs fit into the time. `first`: the seed (or the number of
-    the scope) to begin with: one that was seen to break in a fraction of a second. `bound`: how
-    many to hunt through. `breaks`: the property that is to break, if it matters which.
+    on a small lossy network, of whom two come back again and again, or "crowds" of them;
+    "comebacks" of live members that were put out, in virtual time; a group that does "gossip", or
+    "relays", the explorer's cases of such groups; or "trackers" alone, of which many more runs fit
+    into the time. `first`: the seed (or the number of the scope) to begin with: one that was seen
+    to break in a fraction of a second. `bound`: how many to hunt through.
+    `breaks`: the property that is to break, if it matters which.
     """
 
     name: str
@@ -698,13 +703,62 @@ MUTANTS: Final = (
         first=9,
     ),
     Mutant(
+        "open: what nobody received of one that was put out is not sent again",
+        "comebacks",
+        (
+            Patch(
+                "protocol/membership/resending.py",
+                "            elif one.message.seq > end:\n",
+                "            elif one.message.seq > SEQ_MAX:\n",
+            ),
+            Patch(
+                "protocol/membership/resending.py",
+                "from semcast.ids import NEVER, Source\n",
+                "from semcast.ids import NEVER, SEQ_MAX, Source\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "open: one that was put out sends again what others have received",
+        "comebacks",
+        (
+            Patch(
+                "protocol/membership/resending.py",
+                "            elif one.message.seq > end:\n",
+                "            else:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "open: what two had of each other when they were put out comes to them again",
+        "comebacks",
+        (
+            Patch(
+                "protocol/membership/doubts.py",
+                "        if past.seq > 0:\n",
+                "        if past.seq > 1_000_000:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "open: how far a life got is told before all have got equally far",
+        "comebacks",
+        (
+            Patch(
+                "protocol/membership/resending.py",
+                "            return Past(0, source)\n",
+                "            return Past(ENDED, source, self._detection.stable(source))\n",
+            ),
+        ),
+    ),
+    Mutant(
         "feeds: a dead reader is never forgotten",
         "feeds",
         (
             Patch(
                 "protocol/membership/feed.py",
-                "min(unheard_ns, behind_ns) > FORGET_NS",
-                "min(unheard_ns, behind_ns) > 1_000 * FORGET_NS",
+                "            elif patience.owes_too_long(one, now_ns):\n",
+                "            elif patience.owes_too_long(one, now_ns // 1_000):\n",
             ),
         ),
         first=22,
@@ -725,5 +779,123 @@ MUTANTS: Final = (
             ),
         ),
         first=2,
+    ),
+    Mutant(
+        "gossip: what was purged is passed on all the same",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/pool.py",
+                "        for copy in spread.copies:\n"
+                "            self._room(copy.to).take(copy)\n"
+                "        spread.copies.clear()\n",
+                "",
+            ),
+        ),
+        breaks="Relaying",
+    ),
+    Mutant(
+        "gossip: a copy that is not taken any more purges others",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/member.py",
+                "                elif self._message_parts:\n"
+                "                    self._came_again(frame, source, now_ns)\n",
+                "                else:\n"
+                "                    whole, seq = frame.whole, frame.seq\n"
+                "                    late = decode_whole(whole, frame.source, seq, 9_999)\n"
+                '                    self._layer.offer(Spread(late, 0, b""), [])\n',
+            ),
+        ),
+        breaks="Accounting",
+    ),
+    Mutant(
+        "gossip: a message purges others before it has come",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/member.py",
+                "        message = decode_whole(rumour.whole, rumour.source, rumour.seq, limit)\n",
+                "        message = decode_whole(rumour.whole, rumour.source, rumour.seq, limit)\n"
+                '        self._layer.offer(Spread(message, 0, b""), [])\n',
+            ),
+        ),
+        breaks="Accounting",
+    ),
+    Mutant(
+        "gossip: what comes out of order is delivered twice",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/inbox.py",
+                "            stream.came.add(int(seq))\n",
+                "            pass\n",
+            ),
+        ),
+        breaks="Integrity",
+    ),
+    Mutant(
+        "gossip: what makes room is called replaced",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/pool.py",
+                'self._observer.message("drop", spread.message, self._dropped, None)',
+                'self._observer.message("purge", spread.message, self._place, None)',
+            ),
+        ),
+        breaks="Accounting",
+    ),
+    Mutant(
+        "gossip: nobody passes on what came from others",
+        "gossip",
+        (
+            Patch(
+                "protocol/epidemic/member.py",
+                "        if not self._tier.relays(rumour.round):\n",
+                "        if rumour.round >= 0:\n",
+            ),
+        ),
+        breaks="Atomicity",
+    ),
+    Mutant(
+        "gossip: after another view, what came before is delivered again",
+        "relays",
+        (
+            Patch(
+                "protocol/epidemic/member.py",
+                "        self._view = view\n        for part in self._parts:\n",
+                "        self._view = view\n"
+                "        self._inbox._streams.clear()\n"
+                "        for part in self._parts:\n",
+            ),
+        ),
+        first=4,
+        breaks="Integrity",
+    ),
+    Mutant(
+        "gossip: what lazy purging drops is passed on all the same",
+        "relays",
+        (
+            Patch(
+                "protocol/epidemic/pool.py",
+                "                one.obsolete = True\n                self._let_go(one)\n",
+                "                pass\n",
+            ),
+        ),
+        breaks="Relaying",
+    ),
+    Mutant(
+        "gossip: what was given up is not told",
+        "relays",
+        (
+            Patch(
+                "protocol/epidemic/delivery.py",
+                "            self._tell_later(source, seq)\n",
+                "            pass\n",
+            ),
+        ),
+        breaks="Gaps",
     ),
 )

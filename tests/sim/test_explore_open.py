@@ -11,7 +11,7 @@ from semcast.sim.exploring import openings
 from semcast.sim.exploring.cases import open_case
 from semcast.sim.exploring.explore import OPEN_EACH, drawn, explore, judge
 from semcast.sim.exploring.shrink import shrink, to_toml
-from semcast.sim.scenario import load
+from semcast.sim.scenario import ProtocolScenario, load
 
 CASES = 30
 CASES_EACH = 4
@@ -33,10 +33,15 @@ def test_each_stability_protocol_follows_who_comes_and_goes(stability: str) -> N
 
 
 def test_every_third_case_is_open_unless_it_is_said() -> None:
-    found = [drawn(seed).open for seed in range(3 * OPEN_EACH)]
+    found = [is_open(seed) for seed in range(3 * OPEN_EACH)]
     assert found.count(True) == 3
-    assert not drawn(OPEN_EACH, membership="closed").open
-    assert drawn(1, membership="open").open
+    assert not is_open(OPEN_EACH, "closed")
+    assert is_open(1, "open")
+
+
+def is_open(seed: int, membership: str | None = None) -> bool:
+    one = drawn(seed, membership=membership)
+    return isinstance(one, ProtocolScenario) and one.open
 
 
 def test_open_cases_draw_everything_that_can_happen() -> None:

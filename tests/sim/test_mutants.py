@@ -70,5 +70,9 @@ def test_a_patch_that_finds_nothing_to_change_is_an_error(tmp_path: Path) -> Non
 
 def test_without_any_change_nothing_is_caught(tmp_path: Path) -> None:
     """What catches the mutants says nothing of the code as it is."""
-    unchanged = Mutant("unchanged", "exhaust", (), bound=200)
-    assert hunt(unchanged, tmp_path).returncode == hunts.SURVIVED
+    for name, bound, breaks in (
+        ("exhaust", 200, ""), ("gossip", 3, ""), ("gossip", 6, "Atomicity"),
+        ("relays", 10, ""),
+    ):  # fmt: skip
+        unchanged = Mutant("unchanged", name, (), bound=bound, breaks=breaks)
+        assert hunt(unchanged, tmp_path / f"{name}{breaks}").returncode == hunts.SURVIVED

@@ -1,10 +1,11 @@
 """Accounting: what a node received it delivers once, purges once for a cover, or still holds.
 
 A cover must really replace what is purged, by the whole relation, must have been multicast, and
-must be here (SRM §4.3: purge m while m, m' are in the queue and m ⊏ m'). A message that is skipped,
-never having been here, needs such a cover too, wherever that is. A message that came and is not
-wanted (`ignore`) is never delivered; one that a newcomer gets as part of what stands (`state`)
-never comes a second time. A crashed node does nothing any more. Holds on every prefix.
+must be here (SRM §4.3: purge m while m, m' are in the queue and m ⊏ m'), also where messages wait
+to be passed on (PSRM §3.1). A message that is skipped, never having been here, needs such a cover
+too, wherever that is. A message that came and is not wanted (`ignore`) is never delivered; one that
+a newcomer gets as part of what stands (`state`) never comes a second time. A crashed node does
+nothing any more. Holds on every prefix.
 
 Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
 did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
@@ -19,7 +20,7 @@ import numpy as np
 
 from semcast.check.facts import NEVER, source_of
 from semcast.check.kernel import BY_NODE, BY_SENDER, Group, Kernel
-from semcast.check.property import Property
+from semcast.check.property import EVERY, Property
 from semcast.check.rows import (
     ABOUT_MESSAGES,
     DELIVER,
@@ -27,9 +28,13 @@ from semcast.check.rows import (
     MULTICAST,
     OTHER,
     PURGE_DELIVERY,
+    PURGE_LINK,
     PURGE_OTHER,
+    PURGE_RELAY,
     PURGE_RETRANSMIT,
+    PURGES,
     RECEIVE,
+    RELAY,
     SKIP,
     STABLE,
     STATE,
@@ -79,8 +84,10 @@ _SETS: Final = _by_kind(
 )
 _ENTERS: Final = _by_kind({RECEIVE: 1, IGNORE: 1, MULTICAST: 1})
 _LEAVES: Final = _by_kind({PURGE_RETRANSMIT: 1})
-_COVERED: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1, PURGE_OTHER: 1, SKIP: 1})
-_LOCAL: Final = _by_kind({PURGE_DELIVERY: 1, PURGE_RETRANSMIT: 1})
+_COVERED: Final = _by_kind(dict.fromkeys((*PURGES, SKIP), 1))
+_LOCAL: Final = _by_kind(
+    dict.fromkeys((PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_RELAY, PURGE_LINK), 1)
+)
 # By kind of event and by state: whether the one may follow on the other.
 _ALLOWED: Final = np.ones((OTHER + 1, _STATES + 1), bool)
 for _kind, _states in (
@@ -191,7 +198,7 @@ class BooksKernel(Kernel):
             if row[6] > self._crash_at:
                 self._after_crash(row)
                 continue
-            if kind == STABLE:
+            if kind in (STABLE, RELAY):
                 continue
             page = books[sid]
             byte = page.get(seq) or page[seq]
@@ -334,6 +341,9 @@ class CoversKernel(Kernel):
                 ranked = (key or "", (rank, *source, seq))
             covers = sent.covers(cover, sent.index[seq] if own else -1, ranked)
         there = from_at < at if self.run.header.one_order else from_at != NEVER
+        unknown = not there or (own and sent.index[seq] < 0)
+        if unknown and not self.run.wrote_all(self.group.sender):
+            return  # what a sender replaced before it was ever sent only its own log knows
         if not (there and covers):
             self._fault(row, itself, there)
 
@@ -354,4 +364,5 @@ PROPERTY: Final = Property(
     "Accounting",
     {BY_NODE: BooksKernel, BY_SENDER: CoversKernel},
     ("receive", "deliver", "state", "ignore", "purge", "skip"),
+    reliability=EVERY,
 )

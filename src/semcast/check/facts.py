@@ -141,6 +141,30 @@ class RunFacts:
         found = bisect_right(views, at, key=lambda one: one.at)
         return views[found - 1] if found else None
 
+    def forgotten_by(self, sender: str) -> int:
+        """The nodes that a sender of an open group had forgotten when it left: its last view does
+        not have them. One that stays would have found them again.
+        """
+        n = self.numbers.get(sender)
+        if n is None or not self.header.open or (self.correct >> n) & 1 or not self.views:
+            return 0
+        last = self.views[n][-1].members if self.views[n] else ()
+        return ((1 << len(self.nodes)) - 1) & ~self.those_known(last) & ~self.only(sender)
+
+    def wrote_all(self, name: str) -> bool:
+        """Whether the log of a sender is whole. A live process that was killed had no time to write
+        down what it did last, and some write no log. If a journal was not put together from the
+        logs of lives, it has everything.
+        """
+        if self.header.one_order or not self.header.names:
+            return True
+        n = self.numbers.get(name)
+        return n is not None and self.crash_at[n] == NEVER and name in self._writers
+
+    @cached_property
+    def _writers(self) -> set[str]:
+        return {one.partition(" ")[0] for one in self.header.names}
+
     def only(self, name: str) -> int:
         """The set of this node alone; empty if no such node is known."""
         n = self.numbers.get(name)

@@ -11,7 +11,7 @@ from typing import Final, final
 import numpy as np
 
 from semcast.check.kernel import BY_SENDER, Group, Kernel
-from semcast.check.property import Property
+from semcast.check.property import EVERY, Property
 from semcast.check.rows import TAKEN, Row, Rows
 from semcast.check.tables import SeqTable
 
@@ -85,5 +85,8 @@ class IntegrityKernel(Kernel):
 
 
 PROPERTY: Final = Property(
-    "Integrity", {BY_SENDER: IntegrityKernel}, ("multicast", "deliver", "state")
+    "Integrity",
+    {BY_SENDER: IntegrityKernel},
+    ("multicast", "deliver", "state"),
+    reliability=EVERY,
 )

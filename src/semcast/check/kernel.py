@@ -23,6 +23,7 @@ from semcast.check.rows import (
     PURGE_RETRANSMIT,
     PURGES,
     RECEIVE,
+    RELAY,
     SKIP,
     STABLE,
     STATE,
@@ -47,7 +48,7 @@ MANY_ROWS: Final = 256
 FLUSH_FINDINGS: Final = 10_000
 # By sorting: the kinds of events that belong there; and where what was multicast goes first.
 KINDS_OF: Final = {
-    BY_NODE: (MULTICAST, RECEIVE, DELIVER, STATE, IGNORE, *PURGES, SKIP, STABLE, OTHER),
+    BY_NODE: (MULTICAST, RECEIVE, DELIVER, STATE, IGNORE, *PURGES, SKIP, STABLE, RELAY, OTHER),
     BY_SENDER: (MULTICAST, DELIVER, STATE, IGNORE, JOIN, VIEW, *PURGES, SKIP),
     BY_LIVES: (MULTICAST, RECEIVE, DELIVER),
     IN_ORDER: (MULTICAST, RECEIVE, IGNORE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN),
@@ -71,6 +72,8 @@ class Finding(NamedTuple):
     # Of a ranked message: its key, and where it stands in the key's order.
     key: str | None = None
     place: Order | None = None
+    # Of a property of chance (`tally`): how often it held in this group, of how often it could.
+    tally: tuple[int, int] | None = None
 
     def violation(self, facts: Facts) -> Violation:
         """The finding in the form that people read."""

@@ -2,12 +2,13 @@
 Completeness. All four say that somebody owes a message m: it is to deliver some m' with m ⊑ m'.
 
 - Sender Reliability: if a correct process multicasts m, all correct processes do. All that S-SM
-  promises of messages; a sender that left when it was allowed to was correct until then.
+  promises of messages; a sender that left when it was allowed to was correct until then. In an open
+  group it owes nothing to readers that it had forgotten by then, since they were silent for long.
 - Validity: a correct process that multicasts m does.
 - Agreement: if a correct process delivers m, all correct processes do, whoever crashed. A message
   that no correct process delivered owes nothing here. A process that left when it was allowed to,
   because all it took was safe at the others, was correct until then: what it delivered is owed to
-  it by those who stayed.
+  it by those who stayed. What only readers delivered nobody owes, since nobody asks them.
 - FIFO Completeness: if a process multicasts m before m', a correct process that delivers m' does.
   The m1, m2, m3 run of SRM §4.3 (m1 purged for m3, which then dies with its sender) shows here.
 
@@ -108,7 +109,8 @@ class OwedKernel(Kernel):
         for message in range(len(satisfied) - 1, -1, -1):
             missing = run.correct & ~satisfied[message]
             if missing:
-                self._owe(message, missing, sender, delivered[message] & run.trusted)
+                taken = delivered[message] & run.trusted & ~run.readers
+                self._owe(message, missing, sender, taken)
                 for n in nodes_in(missing & later):
                     self._incomplete(message, n, shown[n])
             here = delivered[message] & run.correct
@@ -121,6 +123,7 @@ class OwedKernel(Kernel):
         if self.run.header.reliability == "sender":
             if self.run.trusted & self.run.only(self.group.sender):
                 why = f"{self.group.sender} multicast it and did not crash"
+                missing &= ~self.run.forgotten_by(self.group.sender)
                 self._missing(SENDER_RELIABILITY.name, message, missing, why)
             return
         self._missing(VALIDITY.name, message, missing & sender, "it multicast it")

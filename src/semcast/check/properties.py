@@ -4,12 +4,14 @@ from typing import Final
 
 from semcast.check import (
     accounting,
+    atomicity,
     fifo_order,
     flow_bounds,
     integrity,
     key_completeness,
     key_order,
     owed,
+    relaying,
     safe_purging,
     stability,
     state,
@@ -25,6 +27,7 @@ PROPERTIES: Final[tuple[Property, ...]] = (
     key_order.PROPERTY,
     key_completeness.PROPERTY,
     accounting.PROPERTY,
+    relaying.PROPERTY,
     flow_bounds.PROPERTY,
     safe_purging.PROPERTY,
     stability.PROPERTY,
@@ -34,4 +37,5 @@ PROPERTIES: Final[tuple[Property, ...]] = (
     owed.AGREEMENT,
     owed.FIFO_COMPLETENESS,
     state.PROPERTY,
+    atomicity.PROPERTY,
 )

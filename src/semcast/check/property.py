@@ -9,6 +9,8 @@ from semcast.journal import Header
 from semcast.journal.header import MEMBERSHIPS
 
 _BOTH: Final = ("sender", "group")
+# Also gossip, which promises less than the others.
+EVERY: Final = (*_BOTH, "gossip")
 _ANY: Final = ("fifo", "key")
 
 
@@ -23,7 +25,7 @@ class Property:
     about: tuple[str, ...]
     # A safety property holds on every prefix; others are judged when everything has come to rest.
     safety: bool = True
-    # Who promises it: S-SM (SRM Figure 2) is "sender", S-RM (Figure 3) "group".
+    # Who promises it: S-SM (SRM Figure 2) is "sender", S-RM (Figure 3) "group"; PSRM is "gossip".
     reliability: tuple[str, ...] = _BOTH
     order: tuple[str, ...] = _ANY
     # Whether only a log in one order can show it. Logs of live members are not in one: each has a
@@ -32,6 +34,8 @@ class Property:
     # Of which groups, and whether only of those in which newcomers get what stands.
     membership: tuple[str, ...] = MEMBERSHIPS
     state: bool = False
+    # Whether it holds with a probability, so that the whole run decides (`tally`).
+    chance: bool = False
 
     def applies(self, header: Header) -> bool:
         """Whether a run with this header promised it, and its log can show it."""

@@ -14,14 +14,15 @@ from semcast.check.properties import PROPERTIES
 from semcast.check.property import Property
 from semcast.check.rest import restless
 from semcast.check.rows import Rows
+from semcast.check.tally import summed
 from semcast.check.violation import Missing, Violation, missing_in
 from semcast.errors import ConfigError
 from semcast.journal import Header, Journal
 
 _SHOWN_MAX: Final = 20
 
-# What is judged of runs that ended by themselves or came to rest.
-LIVENESS: Final = frozenset(one.name for one in PROPERTIES if not one.safety)
+# What is judged of runs that ended by themselves or came to rest, and says who lacks what.
+LIVENESS: Final = frozenset(one.name for one in PROPERTIES if not (one.safety or one.chance))
 _SAFETY: Final = tuple(one for one in PROPERTIES if one.safety)
 
 
@@ -141,6 +142,7 @@ def judge(log: Journal | History, properties: Collection[Property]) -> Report:
             for rows in parts:
                 group.feed(Rows(rows))
             found += group.end()
+    found = summed(found)
     by_name: dict[str, list[Violation]] = {one.name: [] for one in promised}
     for one, stands in zip(found, standing(found), strict=True):
         if stands and one.property in by_name:

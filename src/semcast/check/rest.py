@@ -27,6 +27,9 @@ def restless(run: RunFacts, waiting: Iterable[Waiting]) -> str:
         return NOBODY
     if not run.header.one_order or not run.correct & ~run.ended:
         return ""
+    if run.header.reliability == "gossip":
+        # It never comes to rest that anybody knew of. Atomicity leaves out what was under way.
+        return ""
     holds, keeps = set(), set()
     for one in waiting:
         if not (run.correct & run.only(one.node) and run.correct & run.only(one.sender)):

@@ -18,16 +18,21 @@ RECEIVE: Final = 1
 DELIVER: Final = 2
 PURGE_DELIVERY: Final = 3
 PURGE_RETRANSMIT: Final = 4
-PURGE_OTHER: Final = 5
-SKIP: Final = 6
-STABLE: Final = 7
-JOIN: Final = 8
+# Gossip: purged from all that waits to be passed on, or from what waits for one link.
+PURGE_RELAY: Final = 5
+PURGE_LINK: Final = 6
+PURGE_OTHER: Final = 7
+SKIP: Final = 8
+STABLE: Final = 9
+JOIN: Final = 10
 # A newcomer gets the message as part of what stands; a message came and is not wanted; a view.
-STATE: Final = 9
-IGNORE: Final = 10
-VIEW: Final = 11
+STATE: Final = 11
+IGNORE: Final = 12
+VIEW: Final = 13
+# Gossip: a copy was passed on to another member.
+RELAY: Final = 14
 # Anything else; kept only of a node that has crashed, which should not do anything any more.
-OTHER: Final = 12
+OTHER: Final = 15
 KINDS: Final = {
     "multicast": MULTICAST,
     "receive": RECEIVE,
@@ -39,14 +44,22 @@ KINDS: Final = {
     "state": STATE,
     "ignore": IGNORE,
     "view": VIEW,
+    "relay": RELAY,
 }
-PURGED_FROM: Final = {"delivery": PURGE_DELIVERY, "retransmit": PURGE_RETRANSMIT}
+PURGED_FROM: Final = {
+    "delivery": PURGE_DELIVERY,
+    "retransmit": PURGE_RETRANSMIT,
+    "relay": PURGE_RELAY,
+    "gossip": PURGE_RELAY,
+    "link": PURGE_LINK,
+}
 # The application has the message.
 TAKEN: Final = (DELIVER, STATE)
-PURGES: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_OTHER)
+PURGES: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_RELAY, PURGE_LINK, PURGE_OTHER)
 # Events that happen to one message. Others may name a seq that nobody has multicast yet.
 ABOUT_MESSAGES: Final = (
     "multicast", "receive", "deliver", "state", "ignore", "purge", "skip", "retransmit",
+    "relay", "drop",
 )  # fmt: skip
 # `n` numbers the nodes of a run, `sid` and `bsid` senders; `bsid` and `bseq` are the cover of a
 # purge or skip, -1 where there is none. `at` is the order of events: of the run, or where that is

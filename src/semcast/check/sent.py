@@ -40,6 +40,9 @@ class Sent:
         self.index: Final = SeqTable()
         self.seqs: Final = array("q")
         self.ats: Final = array("q")
+        # Of gossip: when each was multicast.
+        self.times: Final = array("q")
+        self._timed: Final = run.header.reliability == "gossip"
         # Where the first message stands that replaces this one.
         self.covered_at: Final = array("q")
         # INV-EDGES: message i names the messages _edges[_starts[i]:_starts[i + 1]], nearest first.
@@ -68,7 +71,7 @@ class Sent:
 
     def _add(self, row: Row) -> None:
         """Add one multicast; only the first of a number counts."""
-        _, n, _, seq, _, _, at, _, _, obsoletes, key, rank, chain_at, _ = row
+        _, n, _, seq, _, _, at, time_ns, _, obsoletes, key, rank, chain_at, _ = row
         if self.index[seq] >= 0:
             self.repeated.append(row)
             return
@@ -88,6 +91,8 @@ class Sent:
         self._last_seq = max(seq, self._last_seq)
         self.seqs.append(seq)
         self.ats.append(at)
+        if self._timed:
+            self.times.append(time_ns)
         self.covered_at.append(NEVER if chain_at is None else chain_at)
         self._starts.append(len(self._edges))
         if self.sequences is not None:
@@ -123,6 +128,8 @@ class Sent:
         self._last_seq = int(seqs[-1])
         self.seqs.frombytes(seqs.tobytes())
         self.ats.frombytes(ats.tobytes())
+        if self._timed:
+            self.times.frombytes(rows.numbers("time_ns").tobytes())
         self.covered_at.frombytes(np.full(len(seqs), NEVER, np.int64).tobytes())
         named = self.index.many(seqs[owner] - distance) if self._purging else owner[:0]
         if self._stands:

@@ -15,7 +15,7 @@ import numpy as np
 from semcast.check.facts import NEVER
 from semcast.check.kernel import BY_SENDER, Group, Kernel
 from semcast.check.property import Property
-from semcast.check.rows import IGNORE, JOIN, TAKEN, Longs, Row, Rows, slices_of
+from semcast.check.rows import IGNORE, JOIN, SKIP, TAKEN, Longs, Row, Rows, slices_of
 
 
 @final
@@ -31,6 +31,7 @@ class StreamCompletenessKernel(Kernel):
         self._owes_from: Final = [self._owed_at_first(n) for n in nodes]
         self._joined: Final[set[int]] = set()
         self._ignored: Final[set[tuple[int, int]]] = set()
+        self._wrote_all: Final = self.run.wrote_all(group.sender)
 
     def _owed_at_first(self, n: int) -> int:
         if self.run.nodes[n] == self.group.sender:
@@ -43,6 +44,8 @@ class StreamCompletenessKernel(Kernel):
         """Look at all deliveries at once, if they come in order and nobody joins meanwhile."""
         kind = rows.numbers("kind")
         if np.isin(kind, (JOIN, IGNORE)).any() or self._ignored:
+            return False
+        if not self._wrote_all and (kind == SKIP).any():
             return False
         taken = np.isin(kind, TAKEN)
         message = self.group.sent.index.many(rows.numbers("seq")[taken])
@@ -82,6 +85,9 @@ class StreamCompletenessKernel(Kernel):
             elif row[0] == JOIN:
                 self._on_join(row[1], row[3])
             elif row[0] == IGNORE:
+                self._ignored.add((row[1], row[3]))
+            elif row[0] == SKIP and row[2] == self.group.number and not self._wrote_all:
+                # What replaces it was perhaps never sent, and only its sender's log knew it.
                 self._ignored.add((row[1], row[3]))
 
     def _on_join(self, n: int, seq: int) -> None:

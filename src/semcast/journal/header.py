@@ -14,6 +14,8 @@ from semcast.protocol.config import MemberConfig
 from semcast.settings import Place, at, named
 
 MEMBERSHIPS: Final = ("closed", "open")
+# Beside what a `Member` promises: gossip promises nothing of a single message but integrity.
+GOSSIP: Final = "gossip"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ class Header:
         if not self.members and not self.open:
             raise InputError("the journal's header names no members; name who was there at first")
         for name in ("reliability", "order", "replacement"):
-            if getattr(self, name) not in (choices := named(name).choices):
+            choices = named(name).choices
+            if name == "reliability" and GOSSIP not in choices:
+                choices = (*choices, GOSSIP)
+            if getattr(self, name) not in choices:
                 raise InputError(
                     f"{name} {getattr(self, name)!r} in the journal's header; "
                     f"it is {' or '.join(map(repr, choices))}"

@@ -6,7 +6,8 @@ than a simulated world knows, and this adds what follows from them and nothing e
 - A log without an end is that of a life that was killed (or goes on): it gets a `crash`. So does
   one with a gap, at the gap; what comes after it is left out.
 - What such a life multicast last may be missing in its log, and all that members multicast who
-  wrote none. Whoever received it wrote down everything about it: it becomes a `multicast` again.
+  wrote none. Whoever received it, live or as state, wrote down everything about it: it becomes a
+  `multicast` again.
   Nodes of which nothing else is known are taken to have left.
 - A life whose log has an end, ended by itself. If it had nothing waiting, and nobody multicast
   anything after it, it is judged as one that stayed: what others got, it should have got. Whether
@@ -31,6 +32,8 @@ Part: TypeAlias = tuple[Header, list[Event]]
 END: Final = "end"
 GAP: Final = "gap"
 EVICT: Final = "evict"
+# How a message comes to a member: live, or as part of the state.
+CAME: Final = ("receive", "state")
 _SAME: Final = (
     "run", "group", "membership", "reliability", "order", "purging", "replacement", "k", "state",
 )  # fmt: skip
@@ -113,7 +116,7 @@ def _restore(logs: dict[str, list[Event]], whole: set[str]) -> None:
     for log in logs.values():
         for event in log:
             if (
-                event.event == "receive"
+                event.event in CAME
                 and event.sender is not None
                 and event.seq is not None
                 and event.sender not in whole

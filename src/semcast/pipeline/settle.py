@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.journal import COLUMNS
-from semcast.journal.lives import END, EVICT, GAP
+from semcast.journal.lives import CAME, END, EVICT, GAP
 
 _COLUMNS: Final = tuple(name for name, _ in COLUMNS)
 
@@ -62,7 +62,7 @@ def _restored(logs: DataFrame, whole: DataFrame, ends: DataFrame) -> DataFrame:
     message = ["run", "sender", "seq"]
     known = logs.where("event = 'multicast'").join(whole, ["run", "sender"], "left_anti")
     received = (
-        logs.where("event = 'receive' and sender is not null and seq is not null")
+        logs.where(F.col("event").isin(*CAME) & F.expr("sender is not null and seq is not null"))
         .join(whole, ["run", "sender"], "left_anti")
         .join(known.select(*message).distinct(), message, "left_anti")
     )

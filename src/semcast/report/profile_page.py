@@ -4,30 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from semcast.pipeline.profiling.summary import Histogram, TrafficProfile
-from semcast.report.figures import Line, Plot, draw, require_report
+from semcast.report.figures import Line, Plot
+from semcast.report.page import Tables, page
 
 # A drawing of more points than this shows no more than one of these.
 _POINTS_MAX: Final = 2000
-Tables = Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]]
 
 
 def profile_page(profile: TrafficProfile, tables: Tables) -> str:
     """The page. `tables` are the ones that the command prints: title, columns, rows of text."""
-    require_report()
-    import jinja2
-
-    pages = jinja2.Environment(
-        loader=jinja2.PackageLoader("semcast.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return pages.get_template("profile_page.html").render(
-        title=f"Traffic of {profile.name}",
-        tables=tables,
-        drawings=[draw(plot) for plot in plots(profile)],
-    )
+    return page(f"Traffic of {profile.name}", tables, plots(profile))
 
 
 def plots(profile: TrafficProfile) -> list[Plot]:

@@ -131,6 +131,7 @@ class Process(Handler):
         member = self.life.member
         if member is not None:
             member.take(member.deliverable(), self._scheduler.now_ns)
+            member.take_own()
         self.crash()
         return member
 

@@ -1,8 +1,8 @@
 """Scenarios: a TOML file in, a checked tree of frozen settings out, or one line on what is wrong.
 
 Every key has its unit in its name and its range in its annotation; `docs/design/scenarios.md`
-explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `world` and
-`stability`.
+explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `world`, `stability`
+and `epidemic`.
 """
 
 import tomllib
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from semcast.errors import ConfigError, InputError
 from semcast.protocol.config import MemberConfig
 from semcast.settings import Place, check, for_member
+from semcast.sim.epidemic.gossip_scenario import GossipScenario
 from semcast.sim.ranges import Between, Settings, read_settings
 from semcast.sim.stability.round_scenario import StabilityScenario
 from semcast.sim.surroundings import (
@@ -260,11 +261,12 @@ class ProtocolScenario(Settings):
         )
 
 
-Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario | StabilityScenario
-MODELS: dict[str, type[TwoBufferScenario] | type[ProtocolScenario] | type[StabilityScenario]] = {
+Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario | StabilityScenario | GossipScenario
+MODELS: Final[dict[str, type[Scenario]]] = {
     "two-buffers": TwoBufferScenario,
     "protocol": ProtocolScenario,
     "stability": StabilityScenario,
+    "gossip": GossipScenario,
 }
 
 

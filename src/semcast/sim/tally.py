@@ -110,7 +110,9 @@ class Tally(Observer):
         if event == "deliver" and self._span.holds(message.sent_ns):
             self._latencies_ns.append(now_ns - message.sent_ns)
         name = where if event == "purge" else "resend" if event == "retransmit" else event
-        self._counts[name] += 1
+        # Other kinds of members report more than is counted here.
+        if name in self._counts:
+            self._counts[name] += 1
 
     def progress(
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int

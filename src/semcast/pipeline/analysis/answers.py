@@ -21,10 +21,12 @@ Row: TypeAlias = Mapping[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
 # The tables that a summary is made of.
 SUMMARIZED: Final = ("throughput", "purging", "latency", "blocked")
+# Those that are there without being asked for, if a run gossips.
+OF_GOSSIP: Final = ("gossip", "losses")
 # More rows of one table are not fetched.
 ROWS_MAX: Final = 200_000
 _NUMBERS: Final = ("view", "window", "recipients", "receivers")
-_WORDS: Final = ("buffer", "place", "reason", "of", "own")
+_WORDS: Final = ("event", "buffer", "place", "reason", "cover", "of", "own")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ def answers(
     """Answer these questions, and those that a summary needs; in the order of `QUESTIONS`."""
     spark = journals.events.sparkSession
     wanted = {*SUMMARIZED, *questions}
+    if any(header.reliability == "gossip" for header in journals.headers.values()):
+        wanted.update(OF_GOSSIP)
     asked = [name for name in QUESTIONS if name in wanted]
     with Analysis(journals, asked, options) as analysis:
         tables = {name: _rows(spark, analysis, name, out) for name in asked}

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from semcast.errors import ConfigError
 from semcast.pipeline.analysis.blocked import blocked
 from semcast.pipeline.analysis.counts import GONE, counts, lives
+from semcast.pipeline.analysis.gossip import gossip, losses
 from semcast.pipeline.analysis.latency import latency
 from semcast.pipeline.analysis.members import buffer_names_of, names_of
 from semcast.pipeline.analysis.occupancy import moves, occupancy, series
@@ -207,7 +208,14 @@ class Analysis:
         """RECEIVERS."""
         events = with_facts(self.events, self.facts, "k", "deliver_own")
         found = receivers(events, self.lived, self.without_key)
+        if "gossip" in self._asked and not self._asked.isdisjoint(("receivers", "atomicity")):
+            return self._keep(found)
         return self._keep_if_shared(found, "receivers", "atomicity")
+
+    @cached_property
+    def gossiped(self) -> DataFrame:
+        """The events with the span, and whether their run gossips and has one clock."""
+        return with_facts(self.events, self.facts, "gossip", "one_order")
 
     @cached_property
     def spanned_retained(self) -> DataFrame:
@@ -278,4 +286,11 @@ QUESTIONS: Final[Mapping[str, Question]] = {
         lambda one: stability(one.spanned_retained, one.names),
     ),
     "repair": Question("what was asked for and sent again", lambda one: repair(one.counted)),
+    "gossip": Question(
+        "how far messages got, how soon, and with how many copies",
+        lambda one: gossip(one.gossiped, one.receivers),
+    ),
+    "losses": Question(
+        "what gossip purged, dropped, skipped and missed", lambda one: losses(one.gossiped)
+    ),
 }

@@ -43,6 +43,7 @@ class Facts:
     one_order: bool
     deliver_own: bool
     k: int
+    gossip: bool = False
 
 
 def facts_of(
@@ -59,6 +60,7 @@ def facts_of(
             one_order=header.one_order,
             deliver_own=header.deliver_own,
             k=SEQ_MAX if header.replacement == "key" else header.k,
+            gossip=header.reliability == "gossip",
         )
     return found
 

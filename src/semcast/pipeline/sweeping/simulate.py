@@ -15,6 +15,9 @@ from semcast.check import check_all, check_safety
 from semcast.errors import InputError
 from semcast.pipeline.sweeping.cells import Cell
 from semcast.sim import two_buffers, world
+from semcast.sim.epidemic.gossip_scenario import GossipScenario
+from semcast.sim.epidemic.search import largest_rate
+from semcast.sim.epidemic.world import GossipWorld
 from semcast.sim.scenario import ProtocolScenario, Scenario, TwoBufferScenario, parse
 from semcast.sim.tally import NodeOutcome
 from semcast.sim.traffic import Replay
@@ -59,10 +62,22 @@ PROTOCOL_MEASURES: Final = (
     "ended_s",
     "events",
 )
-MEASURES: Final = (
-    *TWO_BUFFER_MEASURES,
-    *(name for name in PROTOCOL_MEASURES if name not in TWO_BUFFER_MEASURES),
+GOSSIP_MEASURES: Final = (
+    "atomic_share",
+    "atomic_share_all",
+    "largest_rate_msg_s",
+    "never_obsolete",
+    "receivers_mean",
+    "receivers_cv",
+    "latency_mean_ms",
+    "copies_per_delivery",
+    "purged_copies",
+    "dropped_copies",
+    "skipped",
+    "missed",
+    "events",
 )
+MEASURES: Final = tuple(dict.fromkeys((*TWO_BUFFER_MEASURES, *PROTOCOL_MEASURES, *GOSSIP_MEASURES)))
 _SUMMED: Final = (
     "purged_delivery",
     "purged_retransmit",
@@ -108,6 +123,8 @@ def _run(cell: Cell, scenario: Scenario, journals: Path | None) -> tuple[Measure
     if isinstance(scenario, TwoBufferScenario):
         found = asdict(two_buffers.run(scenario, cell.seed))
         return {name: float(found[name]) for name in TWO_BUFFER_MEASURES}, ""
+    if isinstance(scenario, GossipScenario):
+        return _run_gossip(cell, scenario, journals)
     if not isinstance(scenario, ProtocolScenario):
         raise InputError(
             f"model = {scenario.model!r} cannot be swept; run each setting with semcast sim run"
@@ -131,6 +148,30 @@ def _run_group(
         check = check_all if outcome.quiescent else check_safety
         broken = "; ".join(str(one) for one in check(outcome.journal).violations)
     return _measures(outcome), broken
+
+
+def _run_gossip(
+    cell: Cell, scenario: GossipScenario, journals: Path | None
+) -> tuple[Measures, str]:
+    """One run; or, if the scenario asks for it, a search for the largest rate."""
+    if scenario.search is not None:
+        return {"largest_rate_msg_s": largest_rate(scenario, cell.seed).largest_rate_msg_s}, ""
+    group = GossipWorld(scenario, cell.seed, journals is not None, cell.cell)
+    outcome = group.run()
+    broken = ""
+    if journals is not None:
+        from semcast.journal import write_journal
+
+        assert group.journal is not None
+        write_journal(group.journal, journals)
+        if cell.check:
+            broken = "; ".join(str(one) for one in check_safety(group.journal).violations)
+    found = asdict(outcome)
+    measures: Measures = {name: found[name] for name in GOSSIP_MEASURES if name in found}
+    for name, places in (("purged_copies", outcome.purged), ("dropped_copies", outcome.dropped)):
+        copies = [sum(places[place].values()) for place in ("relay", "link") if place in places]
+        measures[name] = float(sum(copies))
+    return measures, broken
 
 
 def _measures(outcome: world.Run) -> Measures:

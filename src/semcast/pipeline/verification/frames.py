@@ -7,7 +7,7 @@ Events are not kept: what kernels found is, which is little. What the numbers st
 `check.facts`. Knows nothing of the properties.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, Final
@@ -17,18 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from semcast.check.facts import NEVER, Facts, source_of
-from semcast.check.files import judge_file
+from semcast.check.facts import NEVER, source_of
 from semcast.check.kernel import (
     BY_LIVES,
     BY_NODE,
     BY_SENDER,
     IN_ORDER,
     KINDS_OF,
-    Finding,
     Makers,
     feed_all,
-    standing,
 )
 from semcast.check.rows import (
     KINDS,
@@ -40,14 +37,20 @@ from semcast.check.rows import (
     SKIP,
 )
 from semcast.journal import Header
-from semcast.journal.schema import require_pyarrow
 from semcast.pipeline.verification.survey import Survey
+from semcast.pipeline.verification.tasks import (
+    findings,
+    judge_files,
+    tallies_summed,
+    those_that_stand,
+)
 
 # What kernels give, as `check.kernel.Finding`.
 FOUND: Final = (
     "run_no int, property string, n int, messages array<struct<sender: string, seq: bigint>>, "
     "time_ns bigint, text string, `at` bigint, precedence int, `key` string, "
-    "place struct<rank: bigint, source: bigint, life: bigint, seq: bigint>"
+    "place struct<rank: bigint, source: bigint, life: bigint, seq: bigint>, "
+    "tally struct<good: bigint, `all`: bigint>"
 )
 # What decides which findings stand; findings with the same cell are decided together.
 _CELL: Final = ("run_no", "n", "at", "key")
@@ -119,8 +122,13 @@ class Frames:
     def violations(self) -> DataFrame:
         """Stage: the findings that stand, of all sortings; `FOUND`."""
         found = reduce(DataFrame.unionByName, map(self.found, self.makers))
-        cells = found.withColumn("cell", F.pmod(F.hash(*_CELL), F.lit(_CELLS)))
-        return cells.groupBy("cell").applyInArrow(_standing, FOUND)
+        cells = found.where("tally is null")
+        cells = cells.withColumn("cell", F.pmod(F.hash(*_CELL), F.lit(_CELLS)))
+        stand = cells.groupBy("cell").applyInArrow(those_that_stand, FOUND)
+        if all(run.header.reliability != "gossip" for run in self.facts.runs):
+            return stand
+        tallies = found.where("tally is not null").groupBy("run_no")
+        return stand.unionByName(tallies.applyInArrow(tallies_summed, FOUND))
 
     def _judged(self, sorting: str) -> DataFrame:
         # Only the driver can read Spark's words for a schema.
@@ -131,11 +139,11 @@ class Frames:
             "sorting": sorting,
             "makers": self.makers[sorting],
         }
-        work = partial(_findings, arrow_schema=to_arrow_schema(words))
+        work = partial(findings, arrow_schema=to_arrow_schema(words))
         in_files = all(run.header.run in self.files for run in self.facts.runs)
         if in_files and not self.facts.ranked:
             files = [str(self.files[run.header.run].absolute()) for run in self.facts.runs]
-            read = partial(_judge_files, files=files, **about)
+            read = partial(judge_files, files=files, **about)
             return self._shares(sorting).mapInArrow(partial(work, judge=read), FOUND)
         frames = {
             BY_NODE: self.by_node,
@@ -341,39 +349,3 @@ class Frames:
             for sid, (no, name) in enumerate(self.facts.senders)
         ]
         return self.spark.createDataFrame(rows, "run string, sender string, sid int")
-
-
-def _judge_files(
-    batches: Iterator[Any], files: list[str], facts: Facts, sorting: str, makers: Makers
-) -> Iterator[list[Finding]]:
-    """What a task does with a run in a file: shares in, findings out."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            no = row["run_no"]
-            yield from judge_file(Path(files[no]), facts, no, sorting, row["groups"], makers)
-
-
-def _findings(
-    batches: Iterator[Any],
-    judge: Callable[[Iterator[Any]], Iterator[list[Finding]]],
-    arrow_schema: Any,
-) -> Iterator[Any]:
-    """What a task does: batches in, what is found in them out."""
-    pyarrow = require_pyarrow()
-    for found in judge(batches):
-        arrays = [
-            pyarrow.array(column, field.type)
-            for column, field in zip(zip(*found, strict=True), arrow_schema, strict=True)
-        ]
-        yield pyarrow.RecordBatch.from_arrays(arrays, schema=arrow_schema)
-
-
-def _standing(table: Any) -> Any:
-    """What a task does: the findings of some cells in, those that stand out."""
-    pyarrow = require_pyarrow()
-    names = ["run_no", "property", "n", "at", "precedence", "key", "place"]
-    found = [
-        Finding(**{**row, "place": None if row["place"] is None else tuple(row["place"].values())})
-        for row in table.select(names).to_pylist()
-    ]
-    return table.drop_columns(["cell"]).filter(pyarrow.array(standing(found), pyarrow.bool_()))

@@ -17,10 +17,12 @@ from multiprocessing import get_context
 from typing import Final
 
 from semcast.check import check_all, check_safety
+from semcast.sim.epidemic.gossip_scenario import GossipScenario
 from semcast.sim.exploring.cases import case, open_case
+from semcast.sim.exploring.gossip_cases import gossip_case
+from semcast.sim.exploring.gossip_judge import run_and_judge
 from semcast.sim.exploring.rest_bound import calm_s, rest_s
-from semcast.sim.exploring.shrink import shrink
-from semcast.sim.scenario import ProtocolScenario
+from semcast.sim.exploring.shrink import Explorable, shrink
 from semcast.sim.world import run
 
 # What breaks if a group does not come to rest at all, or not soon, and if our own code raises.
@@ -31,6 +33,8 @@ EXCEPTION: Final = "Exception"
 OPEN_EACH: Final = 3
 # How long to look for a smaller scenario, at most.
 SHRINK_S: Final = 60.0
+# What `explore` draws if it is asked for this reliability, and else does not.
+GOSSIP: Final = "gossip"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Failure:
 
     # Of the case as it was drawn.
     seed: int
-    scenario: ProtocolScenario
+    scenario: Explorable
     broken: dict[str, str]
 
 
@@ -63,9 +67,11 @@ class Explored:
     failure: Failure | None = field(default=None)
 
 
-def judge(scenario: ProtocolScenario) -> Verdict:
+def judge(scenario: Explorable) -> Verdict:
     """Run a scenario and judge it. A bug that raises is a broken promise as well."""
     try:
+        if isinstance(scenario, GossipScenario):
+            return Verdict(*run_and_judge(scenario))
         outcome = run(scenario, scenario.seed)
     except Exception as error:
         # Whatever it is, it is ours; the innermost place says most.
@@ -99,18 +105,20 @@ def explore(
     clock: Callable[[], float] = time.monotonic,
     stability: str | None = None,
     membership: str | None = None,
+    reliability: str | None = None,
 ) -> Explored:
     """Judge case after case, from `seed` on, until one fails or the time is up.
 
     With `stability`, every case learns what to forget by that protocol; with `membership`, every
-    group is closed, or open.
+    group is closed, or open. With the reliability "gossip", every group gossips.
     """
     until_s = clock() + seconds
     done = Explored()
-    for number, verdict in _verdicts(seed, workers, stability, membership):
+    for number, verdict in _verdicts(seed, workers, stability, membership, reliability):
         failure = None
         if verdict.broken:
-            failure = _shrunk(drawn(number, stability, membership), verdict, clock)
+            failed = drawn(number, stability, membership, reliability)
+            failure = _shrunk(failed, verdict, clock)
         done = Explored(
             done.cases + 1,
             done.events + verdict.events,
@@ -125,25 +133,39 @@ def explore(
 
 
 def drawn(
-    seed: int, stability: str | None = None, membership: str | None = None
-) -> ProtocolScenario:
-    """The case of a seed: closed or open as asked, or else one in `OPEN_EACH` open."""
+    seed: int,
+    stability: str | None = None,
+    membership: str | None = None,
+    reliability: str | None = None,
+) -> Explorable:
+    """The case of a seed: one that gossips, closed or open as asked, or else one in `OPEN_EACH`
+    open.
+    """
+    if reliability == GOSSIP:
+        return gossip_case(seed)
     is_open = seed % OPEN_EACH == 0 if membership is None else membership == "open"
     return open_case(seed, stability) if is_open else case(seed, stability)
 
 
 def judge_case(
-    seed: int, stability: str | None, membership: str | None = None
+    seed: int,
+    stability: str | None,
+    membership: str | None = None,
+    reliability: str | None = None,
 ) -> tuple[int, Verdict]:
     """One case, by its seed; what workers do."""
-    return seed, judge(drawn(seed, stability, membership))
+    return seed, judge(drawn(seed, stability, membership, reliability))
 
 
 def _verdicts(
-    seed: int, workers: int, stability: str | None, membership: str | None
+    seed: int,
+    workers: int,
+    stability: str | None,
+    membership: str | None,
+    reliability: str | None,
 ) -> Iterator[tuple[int, Verdict]]:
     """The verdicts on all cases from a seed on, in whatever order workers have them."""
-    one = partial(judge_case, stability=stability, membership=membership)
+    one = partial(judge_case, stability=stability, membership=membership, reliability=reliability)
     if workers == 1:
         yield from map(one, count(seed))
         return
@@ -152,7 +174,7 @@ def _verdicts(
             yield from pool.imap_unordered(one, islice(count(first), 50 * workers))
 
 
-def _shrunk(drawn: ProtocolScenario, verdict: Verdict, clock: Callable[[], float]) -> Failure:
+def _shrunk(drawn: Explorable, verdict: Verdict, clock: Callable[[], float]) -> Failure:
     """The failure of a case, in a smaller scenario if there is one that breaks the same."""
     until_s = clock() + SHRINK_S
     name = next(iter(verdict.broken))

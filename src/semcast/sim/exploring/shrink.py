@@ -6,14 +6,19 @@ same property takes the place of the one before. Knows nothing of what the prope
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from semcast.errors import SemcastError
+from semcast.sim.epidemic.gossip_scenario import GossipScenario
 from semcast.sim.exploring import openings
+from semcast.sim.exploring.gossip_judge import simpler_steps
 from semcast.sim.scenario import Protocol, ProtocolScenario
 from semcast.sim.surroundings import Consumer, Crash, Faults, Ideal, Restarts
 from semcast.sim.traffic import Overwrites
 
+# What the explorer draws.
+Explorable: TypeAlias = ProtocolScenario | GossipScenario
+E = TypeVar("E", bound=Explorable)
 # Keys that are written even where they have the default: they say which kind of table it is.
 _ALWAYS: Final = ("kind", "model", "seed")
 # Making these larger does not make a scenario simpler.
@@ -21,12 +26,12 @@ _KEPT: Final = ("reliability", "membership", "f", "delivery_messages", "window_m
 
 
 def shrink(
-    scenario: ProtocolScenario,
-    fails: Callable[[ProtocolScenario], bool],
+    scenario: E,
+    fails: Callable[[E], bool],
     in_time: Callable[[], bool],
-) -> ProtocolScenario:
+) -> E:
     """The simplest scenario that still fails, as far as the time allows to look for it."""
-    found: ProtocolScenario | None = scenario
+    found: E | None = scenario
     while found is not None:
         scenario = found
         found = None
@@ -39,21 +44,25 @@ def shrink(
     return scenario
 
 
-def within_promise(scenario: ProtocolScenario) -> bool:
+def within_promise(scenario: Explorable) -> bool:
     """Whether no more members crash than are survived.
 
     A member that comes back has lost what it had, so it counts from its first crash on. It counts
-    once: the copies that it loses in later crashes are none that anybody relied on.
+    once: the copies that it loses in later crashes are none that anybody relied on. Groups that
+    gossip promise nothing that a crash could break.
     """
+    if isinstance(scenario, GossipScenario):
+        return True
     if scenario.open:
         return openings.within_promise(scenario)
     crashed = {fault.member for fault in scenario.process_faults() if isinstance(fault, Crash)}
     return scenario.protocol.reliability == "sender" or len(crashed) <= scenario.protocol.f
 
 
-def _simpler(scenario: ProtocolScenario) -> Iterator[ProtocolScenario]:
+def _simpler(scenario: E) -> Iterator[E]:
     """Scenarios that are a step simpler; steps that make no sense are left out."""
-    for change in _steps(scenario):
+    changes = simpler_steps(scenario) if isinstance(scenario, GossipScenario) else _steps(scenario)
+    for change in changes:
         try:
             simpler = replace(scenario, **change)
         except SemcastError:
@@ -146,7 +155,7 @@ def _few_digits(value: float) -> float:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def to_toml(scenario: ProtocolScenario) -> str:
+def to_toml(scenario: Explorable) -> str:
     """The scenario as a file for `semcast sim run`: only what is not as usual."""
     return "\n".join(_table(scenario, "")) + "\n"
 

@@ -1,0 +1,67 @@
+"""The largest rate that keeps atomicity: a scenario in, a rate out (PSRM §4.2, Figure 4).
+
+Halves an interval of rates, with one run for each rate. What is kept falls with the rate, but for
+chance, so a search with one seed errs by some percent; a sweep takes the mean over several.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from semcast.errors import ConfigError
+from semcast.sim.epidemic.gossip_scenario import GossipScenario, Search
+from semcast.sim.epidemic.world import run
+from semcast.sim.traffic import Chains
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and every rate that it tried, in order."""
+
+    # None: atomicity is not kept at the lowest rate.
+    largest_rate_msg_s: float | None
+    # Whether it is kept even at the highest rate, so that the largest may be beyond.
+    beyond: bool
+    tried: tuple[tuple[float, float], ...]
+
+
+def largest_rate(
+    scenario: GossipScenario,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Found:
+    """Search as the scenario says, or as usual if it says nothing."""
+    search = scenario.search or Search()
+    tried: list[tuple[float, float]] = []
+
+    def kept(rate_msg_s: float) -> bool:
+        share = run(at_rate(scenario, rate_msg_s), seed).atomic_share or 0.0
+        tried.append((rate_msg_s, share))
+        return share >= search.kept_share
+
+    low, high = search.low_msg_s, search.high_msg_s
+    whole = high - low
+    if not kept(low):
+        return Found(None, False, tuple(tried))
+    # Rates beyond what links carry many times over cost most and are rarely wanted.
+    step = low
+    while low + step < high and kept(low + step):
+        low, step = low + step, 2 * step
+    if low + step >= high:
+        if kept(high):
+            return Found(high, True, tuple(tried))
+    else:
+        high = low + step
+    while high - low > search.within_msg_s:
+        if progress is not None:
+            progress(1 - (high - low) / whole)
+        middle = (low + high) / 2
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return Found(low, False, tuple(tried))
+
+
+def at_rate(scenario: GossipScenario, rate_msg_s: float) -> GossipScenario:
+    """The same with messages at another rate."""
+    if not isinstance(scenario.traffic, Chains):
+        raise ConfigError("only traffic of chains has a rate that can be searched for")
+    traffic = replace(scenario.traffic, rate_msg_s=rate_msg_s)
+    return replace(scenario, traffic=traffic, search=None)
