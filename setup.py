@@ -20,6 +20,8 @@ FILES = (
     "sim/scheduler.py",
     "sim/faults.py",
     "sim/host.py",
+    "sim/epidemic/meter.py",
+    "sim/epidemic/nodes.py",
     "sim/stability/fabric.py",
     "sim/stability/reading.py",
 )
@@ -41,7 +43,9 @@ LIVE = (
     "meeting/notes.py",
     "meeting/session.py",
     "meeting/places.py",
+    "meeting/entrance.py",
     "meeting/open_session.py",
+    "meeting/gossip_session.py",
     "sockets/datagrams.py",
     "sockets/offload.py",
     "host/portion.py",

@@ -226,6 +226,7 @@ def test_json_is_one_object_and_nothing_else(
         "model stability --branching 2 --height 2 --json",
         "model trigger --buffer 100 --rate 0.2 --rtt 50 --json",
         "model propagation --members 5 --latency-ms 1 --processing-ms 1 --depth 2 --json",
+        "model epidemic --members 20 --rounds 3 --json",
     ):
         assert main(line.split()) == 0
         out, err = capsys.readouterr()

@@ -26,6 +26,7 @@ COMMANDS = [
     "model stability --branching 4 --height 5 --leaf-degree 3",
     "model trigger --buffer 100 --rate 0.2 --rtt 50 --alpha 0.9",
     "model propagation --members 5 --latency-ms 10 --processing-ms 1 --depth 2",
+    "model epidemic --sizes 20,30 --policy eager,random --rounds 3",
     f"sim run {SCENARIOS}/fig5-purging.toml {SHORT}",
     f"sim run {SCENARIOS}/fig5-protocol.toml {SHORT}",
     f"sim run {SCENARIOS}/stability.toml --branching 3 --height 2",

@@ -37,7 +37,7 @@ class Ledger:
                 self.unmarked[sender] += 1
 
     def note_received(self, reader: str, got: Sequence[Sequence[Any]]) -> None:
-        for sender, _, _, key, text, skipped, _ in got:
+        for sender, _, _, key, text, skipped, *_ in got:
             if sender not in self._places:
                 continue
             self.received += 1
@@ -80,7 +80,7 @@ class Lives:
             self._anywhere.add(reader)
 
     def note_received(self, reader: str, got: Sequence[Sequence[Any]]) -> None:
-        for sender, life, _, _, text, _, _ in got:
+        for sender, life, _, _, text, *_ in got:
             if sender != self._sender:
                 continue
             number, last = int(_label(text)), self._last[reader].get(life)

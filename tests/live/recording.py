@@ -19,7 +19,16 @@ from semcast.live.meeting.roster import member_id
 from semcast.live.sockets.address import Address
 from semcast.testing import FakeMember
 from semcast.wire.encode import FrameWriter
-from semcast.wire.families import agreement, probes, readers, state
+from semcast.wire.families import (
+    agreement,
+    epidemic,
+    overlay,
+    pasts,
+    probes,
+    pull,
+    readers,
+    state,
+)
 from semcast.wire.families.measures import Tree
 from semcast.wire.frames import DATA, FRAME_HEAD_BYTES
 from semcast.wire.keys import Keyring, Unsealed, group_id
@@ -43,15 +52,17 @@ class Seen:
 
 
 # Frames that only open groups send, and those of state: `test_open_groups.py` replays these.
-ONLY_OPEN = {
-    line.name for family in (agreement.FAMILY, probes.FAMILY, readers.FAMILY) for line in family
-}
+_OPEN_FAMILIES = (agreement.FAMILY, pasts.FAMILY, probes.FAMILY, readers.FAMILY)
+ONLY_OPEN = {line.name for family in _OPEN_FAMILIES for line in family}
+# Frames that only groups that gossip send: `test_gossip_groups.py` replays these.
+_GOSSIP_FAMILIES = (epidemic.FAMILY, overlay.FAMILY, pull.FAMILY)
+ONLY_GOSSIP = {line.name for family in _GOSSIP_FAMILIES for line in family}
 OPEN_FRAMES = ONLY_OPEN | {line.name for line in state.FAMILY}
 
 
 def frame_kinds() -> list[str]:
     """As the wire's own table has them."""
-    return [name for name in FRAME_NAMES.values() if name not in ONLY_OPEN]
+    return [name for name in FRAME_NAMES.values() if name not in ONLY_OPEN | ONLY_GOSSIP]
 
 
 def note_kinds() -> list[str]:

@@ -173,3 +173,24 @@ def test_lives_that_follow_the_same_one_differ() -> None:
 
 def test_after_the_last_life_there_is_none() -> None:
     assert later_life(ID_MAX - 1, 5) == later_life(ID_MAX, 5) == ID_MAX
+
+
+def test_whoever_was_last_found_at_an_address_is_there_until_it_is_forgotten() -> None:
+    door = Door(KEY)
+    ann, bob = replace(HELLO, source=Source(1, 7)), replace(HELLO, source=Source(2, 7))
+    assert door.who_is_at(HELLO.address) is None
+    door.let_in(ann)
+    assert door.who_is_at(HELLO.address) == 1
+    door.let_in(replace(ann, address=("192.0.2.9", 9)))
+    assert door.who_is_at(HELLO.address) is None
+    assert door.who_is_at(("192.0.2.9", 9)) == 1
+    door.let_in(bob)
+    door.let_in(ann)
+    door.forget(2)
+    assert door.who_is_at(HELLO.address) == 1, "what is forgotten of one is not of the other"
+    door.vouch(Source(1, 8))
+    assert door.who_is_at(HELLO.address) is None, "where that life is has not been said"
+    door.place(Source(1, 8), HELLO.address)
+    assert door.who_is_at(HELLO.address) == 1
+    door.forget(1)
+    assert door.who_is_at(HELLO.address) is None

@@ -1,37 +1,16 @@
 """Open groups: processes come and go, over a network in memory, in virtual time."""
 
-from typing import Any
-
 import pytest
+from tests.live.open_network import SECRET, gather, news_of, not_pending, payloads, present
 from tests.live.recording import OPEN_FRAMES, kinds_of
 
-from semcast.errors import GroupClosedError
+from semcast.errors import GroupClosedError, OtherKindError
 from semcast.live.meeting.open_session import OpenSession
 from semcast.testing import FakeMember, FakeNetwork
 from semcast.wire.keys import Keyring
 
-SECRET = "a secret that only tests have"
 WAYS = pytest.mark.parametrize("multicast", [True, False], ids=["multicast", "unicast"])
 KINDS = pytest.mark.parametrize("reliability", ["group", "sender"])
-
-
-def present(member: FakeMember) -> int:
-    """How many are there, as this member sees it."""
-    return 0 if member.session.member is None else len(member.session.member.view.present)
-
-
-def gather(network: FakeNetwork, count: int, **settings: Any) -> list[FakeMember]:
-    """So many members, which are all in and know each other."""
-    members = []
-    for number in range(count):
-        members.append(network.join("quotes", name=f"m{number}", secret=SECRET, **settings))
-        network.run(seconds=0.005)
-    assert network.run(lambda: all(one.complete and present(one) == count for one in members), 10)
-    return members
-
-
-def payloads(member: FakeMember) -> list[bytes]:
-    return [message.payload for message in member.receive_many()]
 
 
 @WAYS
@@ -74,6 +53,60 @@ def test_who_comes_late_gets_what_stands_and_then_what_is_new(
     assert b"said once, and never again" not in [payload for payload, _ in told]
 
 
+def serve(member: FakeMember, counts: list[bytes]) -> bool:
+    """What an application does that remembers all it has received, and saves that for others.
+    Returns whether it has its state.
+    """
+    counts += payloads(member)
+    transfer = None if member.session.member is None else member.session.member.transfers()
+    if transfer is not None:
+        came = transfer.take_snapshot()
+        if came is not None:
+            counts[:] = came.split()
+        if transfer.wants_snapshot:
+            transfer.provide(b" ".join(counts), transfer.taken())
+    return not_pending(member)
+
+
+def test_an_application_that_never_receives_does_not_keep_a_snapshot_from_others() -> None:
+    network = FakeNetwork(seed=16)
+    a, b = gather(network, 2, state="snapshot")
+    heard: list[bytes] = []
+    assert network.run(lambda: serve(b, heard), 40)
+    for number in range(5):
+        a.send(b"%d" % number)
+    assert network.run(lambda: serve(b, heard) and len(heard) == 5, 10)
+    for turn in range(4):  # whom they ask first is left to chance
+        late = network.join("quotes", name=f"late {turn}", secret=SECRET, state="snapshot")
+        found: list[bytes] = []
+
+        def all_there(late: FakeMember = late, found: list[bytes] = found) -> bool:
+            serve(b, heard)
+            serve(late, found)
+            return len(found) == 5
+
+        assert network.run(all_there, 10)
+        assert found == [b"%d" % number for number in range(5)]
+        late.leave()
+        network.run(seconds=1)
+
+
+def test_if_no_application_ever_receives_a_newcomer_is_told_so_and_goes_on() -> None:
+    network = FakeNetwork(seed=17)
+    a = network.join("quotes", name="a", secret=SECRET, state="snapshot")
+    assert network.run(lambda: a.complete, 10)
+    a.send(b"before")
+    network.run(seconds=1)
+    late = network.join("quotes", name="late", secret=SECRET, state="snapshot")
+    news = news_of(late)
+    assert network.run(lambda: not_pending(late), 60)
+    assert [kind for kind, _ in news] == ["state-begun", "state-done"]
+    assert "no member has saved a snapshot" in news[-1][1]
+    a.send(b"after")
+    assert network.run(lambda: late.waiting > 0, 10)
+    assert payloads(late) == [b"after"]
+
+
 @WAYS
 def test_a_reader_comes_and_goes_and_nobody_waits_for_it(multicast: bool) -> None:
     network = FakeNetwork(seed=3, multicast=multicast)
@@ -86,6 +119,27 @@ def test_a_reader_comes_and_goes_and_nobody_waits_for_it(multicast: bool) -> Non
     reader.crash()
     a.send(b"two")
     assert network.run(lambda: a.stable and b.waiting == 2, 15)
+
+
+@WAYS
+@pytest.mark.parametrize("sends", [False, True])
+def test_a_reader_gets_what_stands_of_senders_that_have_left(multicast: bool, sends: bool) -> None:
+    network = FakeNetwork(seed=20, multicast=multicast)
+    a, b, gone = gather(network, 3)
+    gone.send(b"stands", replaces="key")
+    if sends:
+        a.send(b"too", replaces="other")
+    assert network.run(lambda: gone.stable and a.stable, 10)
+    gone.leave()
+    network.members.remove(gone)
+    assert network.run(lambda: present(a) == 2 == present(b), 10)
+    network.run(seconds=5)
+    reader = network.join("quotes", name="r", secret=SECRET, role="reader")
+    assert network.run(lambda: reader.complete, 10)
+    assert network.run(lambda: reader.waiting == 1 + sends, 10)
+    assert sorted(payloads(reader)) == [b"stands", b"too"][: 1 + sends]
+    a.send(b"live")
+    assert network.run(lambda: payloads(reader) == [b"live"], 10)
 
 
 @KINDS
@@ -135,6 +189,87 @@ def test_one_that_was_cut_off_is_put_out_and_comes_back_by_itself() -> None:
 
     assert network.run(all_there, 10)
     assert got == [b"meanwhile", b"after"]
+
+
+def test_one_that_comes_back_gets_nothing_twice_that_stands() -> None:
+    """Also not of senders that have left, whose values go on standing."""
+    network = FakeNetwork(seed=16)
+    members = gather(network, 5)
+    cut, gone, sender = members[2], members[4], members[0]
+    for number in range(3):
+        gone.send(b"gone %d" % number, replaces=f"key {number}")
+        sender.send(b"here %d" % number, replaces=f"key {number}")
+    assert network.run(lambda: cut.waiting == 6 and gone.stable, 10)
+    gone.leave()
+    network.members.remove(gone)
+    assert network.run(lambda: present(cut) == 4, 10)
+    network.run(seconds=5)
+    assert len(payloads(cut)) == 6
+    network.unplugged.add(cut.session.transport.address[0])
+    assert network.run(lambda: present(sender) == 3, 10)
+    sender.send(b"changed", replaces="key 1")
+    network.run(seconds=1)
+    network.unplugged.clear()
+    assert network.run(lambda: present(sender) == 4 and cut.complete, 20)
+    network.run(seconds=2)
+    assert payloads(cut) == [b"changed"]
+
+
+def test_lives_of_one_that_came_back_go_by_the_time() -> None:
+    """A process that is started later has a larger life, though nobody remembers the former one."""
+    network = FakeNetwork(seed=17)
+    members = gather(network, 4)
+    cut = members[3]
+    network.unplugged.add(cut.session.transport.address[0])
+    assert network.run(lambda: present(members[0]) == 3, 10)
+    network.unplugged.clear()
+    assert network.run(lambda: present(members[0]) == 4 and cut.complete, 20)
+    assert cut.session.me.incarnation < network.now_ns + 2_000_000
+
+
+@pytest.mark.parametrize("back_s", [0, 1000])
+def test_a_newcomer_gets_the_state_whatever_lives_its_sender_had(back_s: int) -> None:
+    """One whose clock was set back comes again in an earlier life than the one that has ended."""
+    network = FakeNetwork(seed=18)
+    a, b = gather(network, 2)
+    ahead_ns = back_s * 1_000_000_000
+    first = network.join("quotes", name="x", secret=SECRET, incarnation=network.now_ns + ahead_ns)
+    assert network.run(lambda: first.complete, 10)
+    first.send(b"stands", replaces="old")
+    assert network.run(lambda: first.stable, 10)
+    first.leave()
+    network.members.remove(first)
+    assert network.run(lambda: present(a) == 2, 10)
+    network.run(seconds=15)
+    again = network.join("quotes", name="x", secret=SECRET)
+    assert network.run(lambda: again.complete and present(b) == 3, 10)
+    again.send(b"too", replaces="new")
+    late = network.join("quotes", name="late", secret=SECRET)
+    assert network.run(lambda: late.complete and late.waiting == 2, 10)
+    assert payloads(late) == [b"stands", b"too"]
+
+
+def test_what_waits_comes_before_the_state_of_a_stream_that_begins_anew() -> None:
+    """A reader that was away for long was forgotten, and its application is behind."""
+    network = FakeNetwork(seed=19)
+    a, b = gather(network, 2, reliability="sender")
+    a.send(b"one")
+    a.send(b"1", replaces="key")
+    a.send(b"two")
+    assert network.run(lambda: b.waiting == 3 and a.stable, 10)
+    network.unplugged.add(b.session.transport.address[0])
+    for number in range(2, 9):
+        a.send(b"%d" % number, replaces="key")
+        network.run(seconds=1)
+    assert network.run(lambda: present(a) == 1, 20)
+    network.unplugged.clear()
+    assert network.run(lambda: present(a) == 2, 20)
+    network.run(seconds=2)
+    a.send(b"live")
+    assert network.run(lambda: a.stable, 10)
+    got = b.receive_many()
+    assert [message.payload for message in got] == [b"one", b"1", b"two", b"8", b"live"]
+    assert [message.state for message in got] == [False, False, False, True, False]
 
 
 def test_who_is_hopelessly_slow_may_be_put_out() -> None:
@@ -226,7 +361,7 @@ def test_recordings_of_an_open_group_do_nothing(reliability: str) -> None:
             [datagram for _, _, datagram in network.seen]
         )
     else:
-        wanted = OPEN_FRAMES - {"LACK", "TELL"}
+        wanted = OPEN_FRAMES - {"LACK", "TELL", "PAST"}
         assert wanted <= frames_of([datagram for _, _, datagram in network.seen])
     for member in (a, b, reader, late):
         member.receive_many()
@@ -273,14 +408,29 @@ def test_who_wants_to_join_a_closed_group_is_told_so() -> None:
     assert "says that its members are counted" in error_of(network, other)
 
 
-def test_another_reliability_is_said_to_be_one() -> None:
+@pytest.mark.parametrize("role", ["member", "reader"])
+def test_another_reliability_is_said_to_be_one(role: str) -> None:
     network = FakeNetwork(seed=12)
     gather(network, 2)
-    other = network.join("quotes", name="other", secret=SECRET, reliability="sender")
+    network.run(seconds=30)
+    other = network.join("quotes", name="other", secret=SECRET, reliability="sender", role=role)
     network.run(seconds=3)
-    session = other.session
-    assert isinstance(session, OpenSession)
-    assert "has another reliability" in session.why_not_in()
+    assert isinstance(other.session.ended, OtherKindError)
+    assert other.session.ended.reliability == "group"
+    assert "join with reliability='group'" in str(other.session.ended)
+
+
+@pytest.mark.parametrize("role", ["member", "reader"])
+def test_a_feed_at_rest_is_not_taken_for_a_free_name(role: str) -> None:
+    network = FakeNetwork(seed=14)
+    for name in "ab":
+        one = network.join("quotes", name=name, secret=SECRET, reliability="sender")
+        assert network.run(lambda one=one: one.complete, 10)  # type: ignore[misc]
+    network.run(seconds=30)
+    other = network.join("quotes", name="other", secret=SECRET, role=role)
+    network.run(seconds=2)
+    assert isinstance(other.session.ended, OtherKindError)
+    assert other.session.ended.reliability == "sender"
 
 
 def test_a_reader_that_finds_nobody_says_so() -> None:

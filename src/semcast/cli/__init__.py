@@ -23,6 +23,7 @@ from semcast.cli import (
     ingest,
     keys,
     members,
+    model_epidemic,
     model_propagation,
     model_purge,
     model_stability,
@@ -52,8 +53,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 model_app = typer.Typer(
-    help="What to expect before anything is run: the closed forms of the papers.",
-    short_help="What to expect, by the papers' closed forms.",
+    help="What to expect before anything is run: the papers' closed forms, and gossip in rounds.",
+    short_help="What to expect, by formulas and in rounds.",
     rich_markup_mode=None,
 )
 model_app.command("purge", short_help="Purge ratio, throughput and the buffer it takes.")(
@@ -65,6 +66,9 @@ model_app.command("stability", short_help="Rounds and messages of five stability
 model_app.command("trigger", short_help="When to start a stability round.")(model_trigger.trigger)
 model_app.command("propagation", short_help="Messages and delay of ordered multicasts.")(
     model_propagation.propagation
+)
+model_app.command("epidemic", short_help="Gossip with purging, for up to millions of members.")(
+    model_epidemic.epidemic
 )
 sim_app = typer.Typer(
     help="Whole groups in virtual time: the same protocol code, a simulated network, any fault.",

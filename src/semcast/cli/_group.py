@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from semcast.errors import ConfigError, GroupClosedError
+from semcast.errors import ConfigError, GroupClosedError, OtherKindError
 from semcast.settings import Place, Setting, at
 from semcast.settings.setting import NAMES, split
 
@@ -110,23 +110,20 @@ class Target:
         """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does. One that only
         `reads` is a reader, where the group is open.
         """
-        import semcast.blocking
         from semcast.live.config import changed
 
         config = self.config(**more)
-        if reads and config.is_open:
+        if reads and config.is_open and config.reliability != "gossip":
             config = changed(config, role="reader")
         with _terminated_cleanly():
             with _saying_so_if_it_takes_long(config):
-                joined = semcast.blocking.join(self.group, config=config)
+                joined = _join(config)
             with joined as group:
                 yield group
 
     @contextmanager
     def joined_as(self, names: Sequence[str], **more: Any) -> "Iterator[dict[str, Group]]":
         """Several members in this process, by these names; the group is complete with all."""
-        import semcast.blocking
-
         configs = {name: self.config(name=name, **more) for name in names}
         with _terminated_cleanly(), ExitStack() as members:
             with (
@@ -134,10 +131,7 @@ class Target:
                 ThreadPoolExecutor(len(names)) as pool,
             ):
                 # All at once: none of them is there before the others are.
-                joining = {
-                    name: pool.submit(semcast.blocking.join, self.group, config=config)
-                    for name, config in configs.items()
-                }
+                joining = {name: pool.submit(_join, config) for name, config in configs.items()}
             for one in joining.values():
                 if one.exception() is None:
                     members.enter_context(one.result())
@@ -147,7 +141,25 @@ class Target:
         """An asker for this group; whoever asks is no member."""
         from semcast.live.meeting.asker import Asker
 
-        return Asker(self.config(members=(), size=1), others)
+        return Asker(self.config(members=(), size=1, reliability="group"), others)
+
+
+def _join(config: "GroupConfig") -> "Group":
+    """Join; if the members of an open group have another reliability than is set here, with theirs:
+    there is no option for it, and somebody who looks at a group need not know it.
+    """
+    import semcast.blocking
+    from semcast.live.config import changed
+
+    try:
+        return semcast.blocking.join(config.group, config=config)
+    except OtherKindError as error:
+        if not error.reliability:
+            raise
+        # In a group that gossips everybody relays, so there are no readers.
+        role = "member" if error.reliability == "gossip" else config.role
+        config = changed(config, reliability=error.reliability, role=role)
+        return semcast.blocking.join(config.group, config=config)
 
 
 def group_command(

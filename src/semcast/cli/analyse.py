@@ -29,7 +29,8 @@ def analyse(
         typer.Option(
             "--show",
             help="More tables, by name, with commas: throughput, purging, latency, semantic, "
-            "rounds, occupancy, series, blocked, receivers, atomicity, stability, repair.",
+            "rounds, occupancy, series, blocked, receivers, atomicity, stability, repair, gossip, "
+            "losses. The last two are shown of groups that gossip in any case.",
         ),
     ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Show all tables.")] = False,
@@ -90,10 +91,18 @@ def analyse(
         return
     _print_first(found)
     members = {(row["run"], row["node"]): _member(row) for row in found.tables["throughput"]}
-    for name in shown:
+    for name in dict.fromkeys((*shown, *_of_gossip(found))):
         _print_rows(name, QUESTIONS[name].about, found.tables[name], members)
     if out is not None:
         print_words(f"Tables: {', '.join(str(out / name) for name in found.tables)}")
+
+
+def _of_gossip(found: "Answers") -> Sequence[str]:
+    """The tables that nobody has to ask for."""
+    from semcast.pipeline.analysis.answers import OF_GOSSIP
+
+    gossips = any(header.reliability == "gossip" for header in found.headers.values())
+    return OF_GOSSIP if gossips else ()
 
 
 # -- the first screen ------------------------------------------------------------------------------
@@ -247,6 +256,16 @@ _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "retransmitted_per_message": "sent again per message",
         "retransmitted_bytes_share": "of all bytes",
     },
+    "gossip": {
+        "never_obsolete": "never replaced", "atomic_share": "atomic", "atomic_share_low": "from",
+        "atomic_share_high": "to", "receivers_mean": "got by", "receivers_cv": "variation",
+        "latency_mean_ms": "mean ms", "latency_p99_ms": "p99",
+        "copies_per_delivery": "copies per delivery",
+    },
+    "losses": {
+        "event": "what", "place": "where", "reason": "why", "cover": "cover", "times": "times",
+        "messages": "messages",
+    },
 }  # fmt: skip
 
 
@@ -270,7 +289,7 @@ def _print_rows(
 
 
 def _cell(name: str, value: object) -> str:
-    if isinstance(value, float) and (name.endswith("_share") or name == "share_of_sent"):
+    if isinstance(value, float) and ("_share" in name or name == "share_of_sent"):
         return f"{value:.1%}"
     return _number(value)
 

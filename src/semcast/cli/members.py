@@ -30,10 +30,17 @@ def members(target: Target, as_json: JsonOption = False) -> int:
     found = rows_of(answers)
     if as_json:
         print_json(
-            {"group": target.group, "members": found, "not_answering": list(answers.missing)}
+            {
+                "group": target.group,
+                "members": found,
+                "not_answering": list(answers.missing),
+                "sample": answers.sample,
+            }
         )
     else:
         _print(target.group, found)
+        if answers.sample:
+            print_words("The group gossips: these are those that were found, and may not be all.")
         if answers.missing:
             print_words(f"No answer from {', '.join(answers.missing)}.")
     return SOME_DID_NOT if answers.missing else 0

@@ -43,11 +43,13 @@ def send(
             sent += 1
         if drain_s > 0:
             group.drain(drain_s)
+        gossips = group.config.reliability == "gossip"
         members = [one.name for one in group.view if one.state in ("here", "suspected")]
     if as_json:
         print_json({"group": target.group, "sent_messages": sent, "members": members})
     else:
-        print_words(f"{sent} messages sent to {', '.join(members)}.")
+        how = ", who pass them on" if gossips else ""
+        print_words(f"{sent} messages sent to {', '.join(members)}{how}.")
     return 0
 
 

@@ -30,6 +30,14 @@ MembershipOption: TypeAlias = Annotated[
     ),
 ]
 
+ReliabilityOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--reliability",
+        help="gossip: only groups that gossip. Without it, none does.",
+    ),
+]
+
 
 def sim_explore(
     seconds: Annotated[
@@ -44,13 +52,15 @@ def sim_explore(
     ] = Path(),
     stability: StabilityOption = None,
     membership: MembershipOption = None,
+    reliability: ReliabilityOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run random groups, traffic and faults, and check everything that was promised.
 
     In a quarter of all cases a sender fills its window under loss and crashes, and members leave
     soon after. To every third group processes come, and leave, crash, restart, stop or are cut off.
-    A group must be at rest within a time that follows from its case.
+    A group must be at rest within a time that follows from its case. With --reliability gossip,
+    members gossip, with full or partial views, and only what gossip promises is checked.
 
     A case that fails is shrunk, written as a scenario, and printed with the command that replays
     it; the exit code is then 1.
@@ -59,6 +69,7 @@ def sim_explore(
     Example:
       semcast sim explore --seconds 600 --seed 1000
       semcast sim explore --seconds 600 --stability s_coordp
+      semcast sim explore --seconds 600 --reliability gossip
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
     from semcast.sim.exploring.explore import explore
@@ -66,9 +77,16 @@ def sim_explore(
     if not out.is_dir():
         raise InputError(f"--out {out} is not a folder; make it first")
     protocol = None if stability is None else stability_named(stability)
+    _require_gossip(reliability, stability, membership)
     with _progress() as show:
         found = explore(
-            seconds, seed, workers, show, stability=protocol, membership=_membership(membership)
+            seconds,
+            seed,
+            workers,
+            show,
+            stability=protocol,
+            membership=_membership(membership),
+            reliability=reliability,
         )
     replay = None if found.failure is None else _write(found.failure, out)
     if as_json:
@@ -81,13 +99,14 @@ def sim_explore(
                 "first_seed": seed,
                 "stability": protocol,
                 "membership": membership,
+                "reliability": reliability,
                 "failed_seed": None if failure is None else failure.seed,
                 "violations": [] if failure is None else list(failure.broken.values()),
                 "replay": replay,
             }
         )
     else:
-        _print(found, seed, protocol, membership, replay)
+        _print(found, seed, _all_with(protocol, membership, reliability), replay)
     return 0 if found.failure is None else VIOLATION
 
 
@@ -97,6 +116,7 @@ def sim_replay(
     ],
     stability: StabilityOption = None,
     membership: MembershipOption = None,
+    reliability: ReliabilityOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Run one case of the explorer again: by its seed, or as the file that was written for it.
@@ -105,9 +125,11 @@ def sim_replay(
     Example:
       semcast sim replay 1017
       semcast sim replay 1017 --stability s_coordp
+      semcast sim replay 1017 --reliability gossip
       semcast sim replay failure-1017.toml
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
+    from semcast.sim.epidemic.gossip_scenario import GossipScenario
     from semcast.sim.exploring.explore import drawn, judge
     from semcast.sim.scenario import ProtocolScenario, Scenario, load
 
@@ -116,12 +138,17 @@ def sim_replay(
         raise InputError(f"{what}: a file says which protocol; leave out --stability")
     if membership is not None and not what.isdecimal():
         raise InputError(f"{what}: a file says which membership; leave out --membership")
+    if reliability is not None and not what.isdecimal():
+        raise InputError(f"{what}: a file says which reliability; leave out --reliability")
+    _require_gossip(reliability, stability, membership)
     if what.isdecimal():
-        scenario: Scenario = drawn(int(what), protocol, _membership(membership))
+        scenario: Scenario = drawn(int(what), protocol, _membership(membership), reliability)
     else:
         scenario = load(Path(what))
-    if not isinstance(scenario, ProtocolScenario):
-        raise InputError(f"{what}: only scenarios with model = 'protocol' can be replayed")
+    if not isinstance(scenario, ProtocolScenario | GossipScenario):
+        raise InputError(
+            f"{what}: only scenarios with model = 'protocol' or 'gossip' can be replayed"
+        )
     verdict = judge(scenario)
     if as_json:
         print_json(
@@ -156,6 +183,21 @@ def _membership(name: str | None) -> str | None:
     return name
 
 
+def _require_gossip(reliability: str | None, stability: str | None, membership: str | None) -> None:
+    """What --reliability says, checked."""
+    from semcast.errors import InputError
+    from semcast.settings.setting import require_choice
+
+    if reliability is None:
+        return
+    require_choice("--reliability", reliability, ("gossip",))
+    if stability is not None or membership is not None:
+        raise InputError(
+            "--reliability gossip with --stability or --membership: in groups that gossip nobody "
+            "learns what others have, or agrees on views; leave them out"
+        )
+
+
 def _write(failure: "Failure", out: Path) -> str:
     """Write the scenario of a failure; the command that replays it."""
     from semcast.sim.exploring.shrink import to_toml
@@ -165,11 +207,13 @@ def _write(failure: "Failure", out: Path) -> str:
     return f"semcast sim replay {path}"
 
 
-def _print(
-    found: "Explored", seed: int, protocol: str | None, membership: str | None, replay: str | None
-) -> None:
-    all_with = "" if protocol is None else f" --stability {protocol}"
-    all_with += "" if membership is None else f" --membership {membership}"
+def _all_with(protocol: str | None, membership: str | None, reliability: str | None) -> str:
+    """What was asked of all cases, as options."""
+    asked = {"stability": protocol, "membership": membership, "reliability": reliability}
+    return "".join(f" --{name} {value}" for name, value in asked.items() if value is not None)
+
+
+def _print(found: "Explored", seed: int, all_with: str, replay: str | None) -> None:
     print_words(
         f"{found.cases} cases{all_with} from seed {seed} on, {found.events:,} events, "
         f"{found.virtual_s / 3600:.2f} virtual hours."

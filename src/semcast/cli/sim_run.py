@@ -37,12 +37,13 @@ def sim_run(
         typer.Option("--journal", help="Write the journal below this folder, as Parquet."),
     ] = None,
     check: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Keep a journal in memory and check what was promised, or save the memory.",
+            help="Keep a journal in memory and check what was promised, or save the memory. "
+            "[default: check, but not gossip]",
         ),
-    ] = True,
+    ] = None,
     protocol: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +68,8 @@ def sim_run(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run a scenario: the two-buffer model, a group under the real protocol, or stability rounds.
+    """Run a scenario: the two-buffer model, a group under the real protocol, stability rounds, or a
+    group that gossips.
 
     The exit code is 1 if a checker finds a violation. The same seed gives the same run.
 
@@ -76,20 +78,22 @@ def sim_run(
       semcast sim run examples/scenarios/fig5-purging.toml
       semcast sim run examples/scenarios/slow-reader.toml --seed 7 --set duration_s=20 --json
       semcast sim run examples/scenarios/stability.toml --protocol all --branching 4 --height 5
+      semcast sim run examples/scenarios/psrm.toml --set gossip.policy=random --json
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.cli import _stability_show
+    from semcast.cli import _gossip_show, _stability_show
     from semcast.errors import InputError
+    from semcast.sim.epidemic.gossip_scenario import GossipScenario
     from semcast.sim.scenario import ProtocolScenario, TwoBufferScenario, load
 
     loaded = load(scenario, changes or ())
     seed = loaded.seed if seed is None else seed
-    if not isinstance(loaded, ProtocolScenario) and journal is not None:
+    if not isinstance(loaded, ProtocolScenario | GossipScenario) and journal is not None:
         raise InputError(
             f"{scenario}: the {loaded.model} model keeps no journal; leave out --journal, "
-            "or use a scenario with model = 'protocol'"
+            "or use a scenario with model = 'protocol' or 'gossip'"
         )
     asked = _stability_show.changes(protocol, branching, height, leaf_degree)
-    if not isinstance(loaded, TwoBufferScenario | ProtocolScenario):
+    if not isinstance(loaded, TwoBufferScenario | ProtocolScenario | GossipScenario):
         again = load(scenario, [*(changes or ()), *asked]) if asked else loaded
         with _progress() as show:
             return _stability_show.run(again, seed, plot, as_json, show)
@@ -100,7 +104,11 @@ def sim_run(
         )
     if isinstance(loaded, TwoBufferScenario):
         return _run_two_buffers(loaded, seed, as_json)
-    return _run_protocol(loaded, f"{scenario.stem}-{seed}", seed, journal, check, as_json)
+    name = f"{scenario.stem}-{seed}"
+    if isinstance(loaded, GossipScenario):
+        with _progress() as show:
+            return _gossip_show.run(loaded, name, seed, journal, bool(check), as_json, show)
+    return _run_protocol(loaded, name, seed, journal, check is not False, as_json)
 
 
 # -- the two-buffer model --------------------------------------------------------------------------

@@ -34,6 +34,14 @@ SHOWN: Final = {
         "latency_p99_worst_ms": "p99 ms",
         "blocked_share_max": "blocked",
     },
+    "gossip": {
+        "atomic_share": "atomic",
+        "largest_rate_msg_s": "largest rate/s",
+        "receivers_mean": "receivers",
+        "receivers_cv": "variation",
+        "latency_mean_ms": "latency ms",
+        "copies_per_delivery": "copies each",
+    },
 }
 
 
@@ -98,7 +106,7 @@ def sweep(
             spark=spark,
         )
     if picture is not None:
-        measure, words = next(iter(SHOWN[found.asked.model].items()))
+        measure, words = next(iter(_measured(found).items()))
         picture.write_text(found.picture(measure, words), encoding="utf-8")
     if as_json:
         from semcast.pipeline.sweeping.outcome import as_json as object_of
@@ -131,9 +139,21 @@ def _interrupted_with_words() -> "Iterator[Watcher]":
 # -- output ----------------------------------------------------------------------------------------
 
 
+def _measured(found: "Sweep") -> dict[str, str]:
+    """What people look at first, without what these runs did not measure."""
+    shown = SHOWN[found.asked.model]
+    points = found.asked.points
+    there = {
+        name: words
+        for name, words in shown.items()
+        if any(found.mean(point, name) is not None for point in points)
+    }
+    return there or shown
+
+
 def _print(found: "Sweep") -> None:
     asked = found.asked
-    shown = SHOWN[asked.model]
+    shown = _measured(found)
     axes = [axis for axis in asked.axes if len(axis.values) > 1] or asked.axes
     columns = [*(axis.name for axis in axes), *shown.values()] if axes else ["", *shown.values()]
     rows = []

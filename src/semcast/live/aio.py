@@ -283,7 +283,7 @@ class Joining:
         group = await self._open()
         try:
             await asyncio.wait_for(
-                group._until(lambda: group._engine.session.inside),
+                group._until(lambda: joining.has_joined(group._engine.session)),
                 self._config.join_timeout_s,
             )
         except TimeoutError:

@@ -53,6 +53,14 @@ class Settings(TypedDict, total=False):
     state: str
     standing_keys_max: int
     standing_bytes_max: int
+    neighbours_max: int
+    relay_fanout: int
+    relay_rounds: int
+    relay_policy: str
+    relay_scope: str
+    relay_messages: int
+    relay_bytes_s: int
+    relay_repair: bool
     gossip_period_ms: float
     gossip_fanout: int
     gossip_messages: int

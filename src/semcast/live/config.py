@@ -15,6 +15,7 @@ from typing import Any, Final, Unpack
 
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Overrides
+from semcast.live.gossip_settings import check_gossip, member_settings
 from semcast.live.secret_file import warn_if_others_read
 from semcast.live.trees import as_tree, check_tree, numbered_ring, numbered_tree
 from semcast.protocol.config import MemberConfig, source_window
@@ -87,6 +88,14 @@ class GroupConfig:
     state: str = "keys"
     standing_keys_max: int = 131_072
     standing_bytes_max: int = 67_108_864
+    neighbours_max: int = 5
+    relay_fanout: int = 5
+    relay_rounds: int = 32
+    relay_policy: str = "eager"
+    relay_scope: str = "node"
+    relay_messages: int = 64
+    relay_bytes_s: int = 0
+    relay_repair: bool = True
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -116,6 +125,7 @@ class GroupConfig:
         check(self, Place.GROUP)
         group_id(self.group)
         check_name(self.name)
+        check_gossip(self)
         self._check_members()
         check_tree(tree, self.stability_ring, self.members, self.group_size)
         self.keys()
@@ -180,15 +190,21 @@ class GroupConfig:
         room_bytes = max(flight_bytes_max, self.message_bytes_max + 255)
         window = source_window(self.window_messages, self.total_messages, max(members, 1))
         news_messages = max(1, window // _GOSSIPS_PER_WINDOW)
-        values = for_member(self, Place.GROUP) | {
-            # In an open group f follows the view, up to what was asked for.
-            "f": self.f if self.is_open else min(self.f, max(members - 1, 0)),
-            "window_bytes": min(self.window_bytes, room_bytes),
-            "gossip_messages": self.gossip_messages or news_messages,
-            "gossip_stretch": _GOSSIP_STRETCH,
-            "stability_tree": numbered_tree(as_tree(self.stability_tree), order or self.members),
-            "stability_ring": numbered_ring(self.stability_ring, order or self.members),
-        }
+        values = (
+            for_member(self, Place.GROUP)
+            | {
+                # In an open group f follows the view, up to what was asked for.
+                "f": self.f if self.is_open else min(self.f, max(members - 1, 0)),
+                "window_bytes": min(self.window_bytes, room_bytes),
+                "gossip_messages": self.gossip_messages or news_messages,
+                "gossip_stretch": _GOSSIP_STRETCH,
+                "stability_tree": numbered_tree(
+                    as_tree(self.stability_tree), order or self.members
+                ),
+                "stability_ring": numbered_ring(self.stability_ring, order or self.members),
+            }
+            | member_settings(self)
+        )
         return MemberConfig(limits=Limits(path_mtu_bytes, self.message_bytes_max), **values)
 
     @classmethod

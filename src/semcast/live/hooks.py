@@ -33,6 +33,12 @@ def with_hooks(
     if (snapshot is None) != (restore is None):
         raise ConfigError("snapshot and restore belong together: give both, or neither")
     if snapshot is not None:
+        if not config.deliver_own and config.role != "reader":
+            # Otherwise nobody could tell which of its own messages a snapshot contains.
+            raise ConfigError(
+                "snapshot with deliver_own=False: what this process sends is in its state when it "
+                "has received it; leave deliver_own as it is"
+            )
         config = changed(config, state="snapshot")
     elif config.state == "snapshot":
         raise ConfigError("state 'snapshot' without functions for it; give snapshot and restore")

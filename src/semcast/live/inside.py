@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from semcast.ids import Source
@@ -23,6 +24,7 @@ from semcast.live.meeting import joining
 from semcast.live.meeting.control import Responder
 from semcast.live.meeting.health import PERIOD_NS as HEALTH_PERIOD_NS
 from semcast.live.meeting.health import Health
+from semcast.live.meeting.session import Session
 from semcast.protocol.observer import Observer
 
 if TYPE_CHECKING:
@@ -52,15 +54,9 @@ class Inside:
             if self._server is not None:
                 undo.callback(self._server.close)
             watched = observer if self._recorder is None else self._recorder.observe
-            self.engine: Final[Engine] = joining.start(config, watched, hooks)
+            attach = partial(self._attach, feed)
+            self.engine: Final[Engine] = joining.start(config, watched, hooks, attach)
             undo.pop_all()
-        self.health: Final = Health(
-            self.engine.session, lambda: self.engine.delivered, feed.publish, feed.log
-        )
-        self.engine.session.silent = self.health.silent
-        self.engine.session.on_unsettled = self.health.left_unsettled
-        self.engine.session.on_view = self.health.view_changed
-        self.engine.session.on_news = self.health.news
         if self._server is not None or telemetry.collects():
             self._samples = Samples(self.engine)
         # Histograms count turns, so they need every one; health needs one now and then.
@@ -73,6 +69,15 @@ class Inside:
             self._server.start()
         telemetry.watch(self)
         atexit.register(self.stop)
+
+    def _attach(self, feed: EventFeed, session: Session) -> None:
+        """Hear what happens from the beginning on: the first views may come at once."""
+        self.health = Health(session, lambda: self.engine.delivered, feed.publish, feed.log)
+        session.silent = self.health.silent
+        session.on_unsettled = self.health.left_unsettled
+        session.on_view = self.health.view_changed
+        session.on_news = self.health.news
+        session.on_neighbour = self.health.about
 
     def _open_server(self, config: GroupConfig) -> "MetricsServer | None":
         if config.metrics_port == 0:
@@ -104,12 +109,14 @@ class Inside:
         if session.member is not None:
             found |= session.member.stats()
             found["blocked_ms"] = session.member.blocked_ns(self.engine.clock.now_ns()) / 1e6
+        found |= session.counters()
         found["delivered"] = int(self.engine.delivered)
         found |= session.transport.counters
         found["datagrams_opened"] = session.opener.opened
         found |= {f"refused_{why}": count for why, count in session.opener.refused.items()}
         found["refused_notes"] = session.refused_notes
         found["refused_unproved"] = session.refused_unproved
+        found["ports_closed"] = session.ports_closed
         found["receive_buffer_bytes"] = session.transport.receive_buffer_bytes
         found["path_mtu_bytes"] = session.transport.path_mtu_bytes
         found["multicast_transport"] = int(session.transport.multicast)

@@ -84,9 +84,10 @@ SETTINGS: Final = (
             "A thread stays awake for so long where the next message is expected soon, or at a "
             "regular time; 0: never."),
     # What is promised: docs/design/member.md.
-    Setting("reliability", "group", _PROTOCOL, ("sender", "group"),
+    Setting("reliability", "group", _PROTOCOL, ("sender", "group", "gossip"),
             "`'group'`: all correct members agree, whoever crashes (SRM Figure 3). `'sender'`: "
-            "messages of senders that do not crash arrive (SRM Figure 2)."),
+            "messages of senders that do not crash arrive (SRM Figure 2). `'gossip'`: almost all "
+            "that nothing replaces reach almost everybody, in groups of thousands (PSRM)."),
     Setting("order", "fifo", _PROTOCOL, ("fifo", "key"),
             "`'fifo'`: all messages of a sender come in order. `'key'`: only those about one key "
             "do, and the unmarked ones; a new value takes the turn of the one it replaces."),
@@ -130,6 +131,27 @@ SETTINGS: Final = (
             "longest are dropped, and newcomers are told that something is missing."),
     Setting("standing_bytes_max", 64 << 20, _PROTOCOL, (1, 1 << 40),
             "The same in bytes; also the largest snapshot."),
+    # Reliability "gossip" only: docs/design/epidemic.md.
+    Setting("neighbours_max", 5, _GROUP, (1, 64),
+            "Reliability `'gossip'`: how many others a member has links with."),
+    Setting("relay_fanout", 5, _GROUP, _MEMBERS,
+            "Reliability `'gossip'`: how many of these a message goes to, at most."),
+    Setting("relay_rounds", 32, _GROUP, (0, 255),
+            "Reliability `'gossip'`: how often a message is relayed after it was sent."),
+    Setting("relay_policy", "eager", _GROUP,
+            ("eager", "lazy", "random", "drop-new", "age", "priority"),
+            "Reliability `'gossip'`: what goes when copies wait for a busy link. `'eager'`: what "
+            "was replaced, at once, then any; `'lazy'`: the same when there is no room; the others "
+            "do not look at what replaces what."),
+    Setting("relay_scope", "node", _GROUP, ("node", "link"),
+            "Reliability `'gossip'`: `'node'`: all links share room, so that messages meet what "
+            "replaces them; `'link'`: each has its own."),
+    Setting("relay_messages", 64, _GROUP, (1, 1 << 20),
+            "Reliability `'gossip'`: how many copies may wait for each link."),
+    Setting("relay_bytes_s", 0, _GROUP, (0, 1 << 40),
+            "Reliability `'gossip'`: what a link carries; 0: a window adapts to what arrives."),
+    Setting("relay_repair", True, _GROUP, (),
+            "Reliability `'gossip'`: members ask each other for what they missed."),
     # What may be forgotten: docs/design/stability.md.
     Setting("gossip_period_ms", 30.0, _PROTOCOL, _NS_TO_HOUR,
             "How often members tell each other what they have (SRM §6.1)."),

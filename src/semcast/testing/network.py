@@ -14,7 +14,7 @@ on in `run` alone, and the same seed gives the same run every time.
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Final, Unpack
 
 from semcast.errors import WindowFullError
@@ -58,6 +58,8 @@ class FakeNetwork:
         self.seen: Final[deque[tuple[Address, Address | None, bytes]]] = deque(maxlen=SEEN_MAX)
         # Hosts whose cable is pulled: nothing goes in or out.
         self.unplugged: Final[set[str]] = set()
+        # Pairs of hosts of which the second hears nothing from the first.
+        self.severed: Final[set[tuple[str, str]]] = set()
         self.members: Final[list[FakeMember]] = []
         self._seed: Final = seed
         self._rng: Final = random.Random(f"{seed}/network")
@@ -81,17 +83,21 @@ class FakeNetwork:
         incarnation: int = 0,
         address: Address | None = None,
         ahead_ns: int = 0,
+        contacts: Sequence[Address] | None = None,
         **settings: Unpack[Settings],
     ) -> "FakeMember":
         """A member that begins to look for the others, with the settings of `GroupConfig`.
 
-        On a network without multicast it gets everybody who is there already as a peer. Its
+        On a network without multicast it gets everybody who is there already as a peer, or these
+        `contacts`. Its
         incarnation is the time, as in the real world, unless another is given. Its address is a new
         one unless one is given, such as that of a former life. Its clock is `ahead_ns` ahead of the
         network's; a negative number means behind.
         """
         config = configure({"group": group} | settings)
         seeds = [] if self.multicast else list(self._transports)
+        if contacts is not None:
+            seeds = list(contacts)
         transport = self.transport(address)
         rng = random.Random(f"{self._seed}/member/{self._hosts}")
         life = incarnation or self.now_ns + ahead_ns
@@ -133,6 +139,8 @@ class FakeNetwork:
         targets = list(self._transports) if to is None else [to]
         for target in targets:
             if self.unplugged & {source[0], target[0]} and source != target:
+                continue
+            if (source[0], target[0]) in self.severed:
                 continue
             copies = 2 if self._rng.random() < self.duplication else 1
             for _ in range(copies):
@@ -254,12 +262,19 @@ class FakeMember:
     @property
     def waiting(self) -> int:
         """How many messages can be received now."""
-        return 0 if self.session.member is None else self.session.member.deliverable()
+        session = self.session
+        waiting = 0 if session.member is None else session.member.deliverable()
+        return waiting + len(session.leftover)
 
     @property
     def stable(self) -> bool:
         """Whether every member has everything that this one sent."""
         return self.session.member is not None and self.session.member.all_stable()
+
+    def can_send(self) -> bool:
+        """Whether there is room to send now."""
+        session = self.session
+        return session.member is not None and not session.seeking and session.member.can_multicast()
 
     def send(self, payload: bytes, replaces: Replaces = None) -> int:
         """Send; WindowFullError if there is no room now. Returns the message's number."""
@@ -267,15 +282,21 @@ class FakeMember:
             raise self.session.ended
         if self.session.member is None:
             raise WindowFullError("the group is not complete yet; run the network on", 0, 0)
+        if self.session.seeking:
+            raise WindowFullError("this member was put out, and is on its way back", 0, 0)
         seq = self.session.member.multicast(payload, replaces, self.now_ns).seq
         self.session.flush(self.now_ns)
         return seq
 
     def receive_many(self, messages_max: int = 1 << 20) -> list[Message]:
-        """The messages that wait."""
-        if self.session.member is None:
+        """The messages that wait, first those that a former life of this member has left."""
+        session = self.session
+        if session.member is None:
             return []
-        return self.session.member.take(messages_max, self.now_ns)
+        taken = [
+            session.leftover.popleft() for _ in range(min(len(session.leftover), messages_max))
+        ]
+        return taken + session.member.take(messages_max - len(taken), self.now_ns)
 
     def turn(self) -> None:
         """Do what an engine does in a turn."""

@@ -107,6 +107,8 @@ class Inlets:
         self._poll_leaders: Final[Callable[[float, int], list[tuple[int, int]]]] = (
             self._leaders.poll
         )
+        # Sockets that have something to report, which is read in the next turn.
+        self.reporting: Final[set[int]] = set()
         # Whether `doze` can wait for them.
         self.can_doze: Final = self._leaders.fileno() < _SELECTED_MAX
 
@@ -146,8 +148,7 @@ class Inlets:
     def sleep(self, wait_ns: i64) -> list[int]:
         """A leader sleeps until a socket is ready. Returns those that are."""
         # Without a number Python makes room for a thousand events in each call.
-        events = self._poll_leaders(_seconds(wait_ns), SOCKETS_PER_TURN)
-        return [fileno for fileno, _ in events]
+        return self._ready(self._poll_leaders(_seconds(wait_ns), SOCKETS_PER_TURN))
 
     def doze(self, wait_ns: i64) -> list[int]:
         """The same, but exact to some microseconds, where `sleep` counts whole milliseconds."""
@@ -169,8 +170,30 @@ class Inlets:
 
     def stand_in(self, wait_ns: i64) -> list[int]:
         """The engine's thread sleeps until a socket is ready. Returns those that are."""
-        events = self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN)
-        return [fileno for fileno, _ in events]
+        return self._ready(self._own.poll(_seconds(wait_ns), SOCKETS_PER_TURN))
+
+    def _ready(self, events: list[tuple[int, int]]) -> list[int]:
+        found = []
+        for fileno, event in events:
+            found.append(fileno)
+            if event & select.EPOLLERR:
+                self.reporting.add(fileno)
+        return found
+
+    def take_closed(self) -> list[tuple[Seat, list[Address]]]:
+        """Where nobody listens any more, by what the sockets report, for each seat that may have
+        sent something there.
+        """
+        told: list[tuple[Seat, list[Address]]] = []
+        while self.reporting:
+            inlet = self._by_fileno.get(self.reporting.pop())
+            if inlet is None:
+                continue
+            first = next(iter(inlet.seats.values()))
+            closed = first.session.transport.take_closed(inlet.fileno)
+            if closed:
+                told += [(seat, closed) for seat in inlet.seats.values()]
+        return told
 
     def close(self) -> None:
         """Close both sets, but leave the sockets in them: in a forked child the sets are also the

@@ -94,6 +94,8 @@ class Turns:
     def read_in(self, now_ns: i64, ready: list[int], calm: bool) -> None:
         """Read the sockets that are ready, and hand what came to the seats it is for."""
         self.read_ns = now_ns
+        if self._inlets.reporting:
+            self._tell_closed(now_ns)
         alone = self._alone
         if alone is not None:
             if ready:
@@ -113,6 +115,15 @@ class Turns:
                 except Exception as error:
                     self.fail(seat, error)
                 self.activate(seat)
+
+    def _tell_closed(self, now_ns: i64) -> None:
+        """Tell seats that nobody listens any more where some members of their groups were."""
+        for seat, addresses in self._inlets.take_closed():
+            try:
+                seat.session.on_closed(addresses, now_ns)
+            except Exception as error:
+                self.fail(seat, error)
+            self.activate(seat)
 
     def _take_in(self, seat: Seat, now_ns: i64, ready: list[int], calm: bool) -> None:
         try:

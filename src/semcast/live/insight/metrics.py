@@ -133,6 +133,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     "send_errors": Metric("semcast_send_errors_total", "Sends that the system refused"),
     "send_too_large": Metric("semcast_send_too_large_total", "Datagrams too large for the path"),
     "receive_errors": Metric("semcast_receive_errors_total", "Receives that the system refused"),
+    "ports_closed": Metric(
+        "semcast_port_closed_times_total", "Times that the system found a member's port closed"
+    ),
     "recorded_events": Metric("semcast_recorded_events_total", "Events written to the journal"),
     "recorded_left_out": Metric(
         "semcast_recorded_left_out_events_total", "Events that the journal had no room for"

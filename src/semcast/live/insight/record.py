@@ -44,7 +44,7 @@ _YIELD_EVENTS: Final = 64
 PERIOD_S: Final = 0.1
 _CLOSE_S: Final = 30.0
 # Receivers write down what a message replaces too, for senders that are killed before they can.
-_WITH_OBSOLETES: Final = frozenset(("multicast", "receive"))
+_WITH_OBSOLETES: Final = frozenset(("multicast", "receive", "state"))
 
 
 class QueueObserver(TupleObserver):

@@ -37,6 +37,8 @@ from semcast.wire.seal import Sealer
 # The kinds of notes that an asker listens to.
 ANSWERING: Final = ("again", "answer")
 _REPEAT_S: Final = 0.25
+# So many answers are enough: of a group that gossips, which may be larger, they are a sample.
+ANSWERS_MAX: Final = GROUP_SIZE_MAX
 _SAY_WHOM: Final = "say whom to ask: --peers host:port of some members"
 # What reading JSON of somebody else's making may raise.
 _NONSENSE: Final = (
@@ -53,6 +55,8 @@ class Answer:
     why: str
     body: dict[str, Any]
     members: list[tuple[str, str, int]]
+    # What the group promises; empty if the member is of an older version.
+    reliability: str = ""
 
 
 @dataclass
@@ -61,6 +65,8 @@ class Answers:
 
     by_name: dict[str, Answer] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    # Whether nobody knows who else there is, since the group gossips.
+    sample: bool = False
 
     @property
     def refused(self) -> dict[str, str]:
@@ -92,7 +98,7 @@ class Asker:
         self._draw: Final = random.Random(secrets.randbits(64))
 
     def ask(self, what: str, timeout_s: float = 3.0, **more: object) -> Answers:
-        """Everybody's answers; NoAnswerError if there is none at all."""
+        """Everybody's answers, up to a bound; NoAnswerError if there is none at all."""
         number = secrets.token_hex(8)
         first = {"kind": "ask", "what": what, "id": number, "token": NOTHING}
         until_s = time.monotonic() + timeout_s
@@ -103,11 +109,12 @@ class Asker:
             round_ends_s = min(until_s, time.monotonic() + _REPEAT_S)
             for answer in self._listen(hearing, round_ends_s):
                 answers.by_name[answer.name] = answer
+                answers.sample = answers.sample or answer.reliability == "gossip"
                 for name, host, port in answer.members:
                     expected.add(name)
                     if host and len(self._seeds) < GROUP_SIZE_MAX:
                         self._seeds[host, port] = None
-                if expected <= answers.by_name.keys():
+                if expected <= answers.by_name.keys() or len(answers.by_name) >= ANSWERS_MAX:
                     return answers
         if not answers.by_name:
             raise NoAnswerError(self._nobody(timeout_s))
@@ -214,7 +221,8 @@ class _Hearing:
         found = json.loads("".join(mine[part] for part in range(count)))
         members = [(str(n), str(h), int(p)) for n, h, p in found["members"][:GROUP_SIZE_MAX]]
         ok, why = found["ok"] is True, str(found["why"])
-        answer = Answer(str(found["name"]), ok, why, dict(found["body"]), members)
+        promised = str(found.get("reliability", ""))
+        answer = Answer(str(found["name"]), ok, why, dict(found["body"]), members, promised)
         if len(self._answered) < GROUP_SIZE_MAX:
             self._answered.add(source)
         return answer

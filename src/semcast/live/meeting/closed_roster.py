@@ -28,6 +28,8 @@ from semcast.settings.table import GROUP_SIZE_MAX
 
 # As many as a group may have; a datagram has room for fewer of long names.
 _NAMES_MAX: Final = GROUP_SIZE_MAX
+# Hellos say the names of all members when there is news, and each so many times.
+_NAMES_EACH: Final = 8
 
 
 class ClosedRoster(Roster):
@@ -43,23 +45,29 @@ class ClosedRoster(Roster):
         self._size: Final = size
         # Who says that the group of this name is open.
         self.open_there = ""
+        # How many rows that were said before are said again in each hello. Where all hear each
+        # other, few will do: they only make up for hellos that were lost.
+        self.rows_again = GROUP_SIZE_MAX
         self._rows_said = 0
+        self._told: set[tuple[Any, ...]] = set()
+        self._hellos = 0
         self._choose()
 
     # -- out ---------------------------------------------------------------------------------------
 
     def hello(self, status: Mapping[str, float], bytes_max: int = HELLO_BYTES_MAX) -> bytes:
-        """What this member says to the others now and then, as much as fits a datagram.
-
-        What does not fit gets its turn in the next hello.
+        """What this member says to the others now and then, as much as fits a datagram: all that is
+        new, and some of the rest. What is left out gets its turn in the next hello.
         """
-        self.news = False
         said: dict[str, Any] = {
-            "kind": "hello", "name": self.name, "roster": self.digest,
-            "members": [self.name_of(one) for one in self.members],
-            "peers": [], "left": [], "evicted": [], "status": dict(status),
+            "kind": "hello", "name": self.name, "roster": self.digest, "known": self._known(),
+            "members": [], "peers": [], "left": [], "evicted": [], "status": dict(status),
         }  # fmt: skip
-        rows = self._rows()
+        if self.news or self._hellos % _NAMES_EACH == 0:
+            said["members"] = [self.name_of(one) for one in self.members]
+        self.news = False
+        self._hellos += 1
+        rows = self._rows_now()
         for part, row in rows:
             said[part].append(row)
         hello = as_json(said)
@@ -94,6 +102,31 @@ class ClosedRoster(Roster):
             rows.append(("peers", [one.name, one.incarnation, one.first_incarnation, *one.address]))
         return rows
 
+    def _rows_now(self) -> list[tuple[str, list[Any]]]:
+        """The rows to say now: the new ones, and some that were said before."""
+        rows = self._rows()
+        new = [one for one in rows if (one[0], *one[1]) not in self._told]
+        self._told = {(part, *row) for part, row in rows}
+        old = [one for one in rows if one not in new]
+        if len(old) > self.rows_again:
+            start = self._rows_said % len(old)
+            self._rows_said += self.rows_again
+            old = (old[start:] + old[:start])[: self.rows_again]
+        return new + old
+
+    def _known(self) -> str:
+        """A digest of the members that are there, in the lives that this one knows of. If another
+        has the same, it knows this member too.
+        """
+        lives = [(one, self._life(one)) for one in self.members if not self.gone(one)]
+        return _digest(tuple(lives)) if lives else ""
+
+    def _life(self, member: int) -> int:
+        if member == self.me:
+            return self.incarnation
+        peer = self.peers.get(member)
+        return -1 if peer is None else peer.incarnation
+
     @property
     def digest(self) -> str:
         return _digest(self.members) if self.members else ""
@@ -101,13 +134,16 @@ class ClosedRoster(Roster):
     @property
     def complete(self) -> bool:
         """Whether all members know each other and name the same members."""
-        return bool(self.members) and all(self._agrees(one) for one in self.members)
+        known = self._known()
+        return bool(self.members) and all(self._agrees(one, known) for one in self.members)
 
-    def _agrees(self, member: int) -> bool:
+    def _agrees(self, member: int, known: str) -> bool:
         if member == self.me or self.gone(member):
             return True
         peer = self.peers.get(member)
-        return peer is not None and peer.roster == self.digest and peer.knows_me == self.incarnation
+        if peer is None or peer.roster != self.digest:
+            return False
+        return peer.knows_me == self.incarnation or peer.known == known
 
     def missing(self) -> str:
         """Who or what is not there yet, for people."""
@@ -116,10 +152,11 @@ class ClosedRoster(Roster):
         absent = [self.name_of(one) for one in self.members if one not in (*self.peers, self.me)]
         if absent:
             return f"not heard of: {', '.join(absent)}"
+        known = self._known()
         others = [
             peer.name
             for peer in self.peers.values()
-            if peer.id in self.members and not self._agrees(peer.id)
+            if peer.id in self.members and not self._agrees(peer.id, known)
         ]
         return f"waiting for {', '.join(others)} to agree on who is in the group"
 
@@ -169,6 +206,8 @@ class ClosedRoster(Roster):
         self.peers[sender] = Peer(
             sender, name, incarnation, address, now_ns, first, digest, knows_me, status
         )
+        known = said.get("known")
+        self.peers[sender].known = known if isinstance(known, str) else ""
         for member, life in left:
             self._mark(self.left, member, life)
         for member, life in evicted:
@@ -181,7 +220,9 @@ class ClosedRoster(Roster):
         return self._learn(peers)
 
     def _note_elsewhere(self, speaker: str, members: tuple[str, ...]) -> None:
-        if not members or self.name in members:
+        if not members:
+            return  # it does not say them each time
+        if self.name in members:
             self.elsewhere.pop(speaker, None)
         elif len(self.elsewhere) < GROUP_SIZE_MAX:
             self.elsewhere[speaker] = members
@@ -251,7 +292,7 @@ def _checked(
 
 
 @lru_cache(maxsize=16)
-def _digest(members: tuple[int, ...]) -> str:
+def _digest(members: tuple[object, ...]) -> str:
     return hashlib.sha256(repr(members).encode()).hexdigest()[:16]
 
 

@@ -88,6 +88,7 @@ class Responder:
         else:
             answer = self._once(number, what, said, came.now_ns)
         answer = answer | {"name": self._session.config.name, "members": self._members()}
+        answer |= {"reliability": self._session.config.reliability}
         self._send(json.dumps(answer, separators=(",", ":")), number, came.address)
 
     def _token(self, what: str, number: str, address: Address, period: int) -> str:
@@ -143,6 +144,8 @@ class Responder:
             "left_out": max(0, len(views) - VIEWS_MAX),
             "incarnation": int(self._session.me.incarnation),
             "group_size": len(self._session.roster.members),
+            # A member of a group that gossips knows its neighbours only.
+            "sample": self._session.config.reliability == "gossip",
         }
 
     def _change(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:

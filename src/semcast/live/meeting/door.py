@@ -66,6 +66,15 @@ def later_life(former: int, drawn: int) -> int:
     return former + 1 + drawn % room if room > 0 else ID_MAX
 
 
+def next_life(former: int, time_ns: int, drawn: int) -> int:
+    """The incarnation of a process that begins another life now; `former` is its own last one.
+
+    It goes by the time, as that of a process that is started now: one that comes by this name later
+    must have a larger one, and cannot know of this one if all others have forgotten it.
+    """
+    return max(new_life(time_ns, drawn), min(former + 1 + drawn % (1 << _DRAWN_BITS), ID_MAX))
+
+
 @dataclass(frozen=True)
 class Came:
     """A note's circumstances: who sealed it, where it came from, when, and how large it was."""
@@ -90,6 +99,8 @@ class Door:
         self.proved: Final[dict[int, int]] = {}
         self._floors: Final[dict[int, int]] = {}
         self._places: Final[dict[int, Address]] = {}
+        # The same the other way round: who was the last to be found there.
+        self._occupants: Final[dict[Address, int]] = {}
         # By source and address: how often it was challenged since when.
         self._challenged: Final[dict[tuple[Source, Address], tuple[int, int]]] = {}
         self._second = -1
@@ -114,6 +125,10 @@ class Door:
         """Whether it is known where a sender is whose life is proved."""
         return sender in self._places
 
+    def has_met(self, sender: int) -> bool:
+        """Whether a sender proved its life to this process, before others vouched for it."""
+        return self._floors.get(sender, 0) > 0 and sender in self._places
+
     def place_of(self, sender: int) -> Address:
         """Where a sender answered from whose life is proved."""
         return self._places[sender]
@@ -124,13 +139,13 @@ class Door:
         if self.proved.get(sender) != life:
             self.proved[sender] = life
             self._floors[sender] = came.packet
-        self._places[sender] = came.address
+        self._put(sender, came.address)
 
     def forget(self, sender: int) -> None:
         """Believe nothing of a sender any more until it has proved anew to be there."""
         self.proved.pop(sender, None)
         self._floors.pop(sender, None)
-        self._places.pop(sender, None)
+        self._take_away(sender)
 
     def vouch(self, source: Source) -> None:
         """Members that have proved to be there say that this life has, too: it is in their view.
@@ -139,12 +154,27 @@ class Door:
         if self.proved.get(source.sender) != source.incarnation:
             self.proved[source.sender] = source.incarnation
             self._floors[source.sender] = 0
-            self._places.pop(source.sender, None)
+            self._take_away(source.sender)
 
     def place(self, source: Source, address: Address) -> None:
         """They also say where it is. What it has proved itself counts more."""
-        if self.proved.get(source.sender) == source.incarnation:
-            self._places.setdefault(source.sender, address)
+        proved = self.proved.get(source.sender) == source.incarnation
+        if proved and not self.has_place(source.sender):
+            self._put(source.sender, address)
+
+    def who_is_at(self, address: Address) -> int | None:
+        """The sender whose life is proved and that was last found at this address."""
+        return self._occupants.get(address)
+
+    def _put(self, sender: int, address: Address) -> None:
+        self._take_away(sender)
+        self._places[sender] = address
+        self._occupants[address] = sender
+
+    def _take_away(self, sender: int) -> None:
+        address = self._places.pop(sender, None)
+        if address is not None and self._occupants.get(address) == sender:
+            del self._occupants[address]
 
     # -- hellos that came too early ----------------------------------------------------------------
 

@@ -13,14 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from semcast.live.meeting.notes import HELLO_NS
+from semcast.ids import Source
+from semcast.live.meeting.notes import hello_pause_ns
 from semcast.live.meeting.roster import Peer
 from semcast.live.meeting.session import Session
 from semcast.protocol.membership.view import View
 
 PERIOD_NS: Final = 100_000_000
-# A member that nothing was heard of for so long is silent: paused, cut off or dead.
-SILENT_NS: Final = 4 * HELLO_NS
+# A member of which so many hellos in a row did not come is silent: paused, cut off or dead.
+SILENT_HELLOS: Final = 4
 EVENTS_MAX: Final = 1024
 # While a member is slow, the group logs it no more often than this.
 LOG_SLOW_NS: Final = 60_000_000_000
@@ -33,9 +34,12 @@ class Event:
     """Something that happened to the group. Numbers that do not apply are 0."""
 
     # joined, left, evicted, view, suspected, recovered, slow, restarted, blocked, unblocked,
-    # rejoined (this member was put out, and is back), minority, state-begun, state-done, unsafe
-    # (this member left too early), warning; and to a listener that was too slow: missed, so many
-    # events (behind_messages).
+    # rejoined (this member was put out, and is back), resent (it sent again what nobody had
+    # received of it), unsure (what nobody knows to have been received), minority, state-begun,
+    # state-done, unsafe (this member left too early), warning; in a group that gossips, of which a
+    # member knows a sample, neighbour, neighbour-lost, split (parts of the group had lost each
+    # other) and isolated (this member has no neighbour); and to a listener that was too slow:
+    # missed, so many events (behind_messages).
     kind: str
     # The member that the event is about.
     member: str
@@ -104,8 +108,9 @@ class Health:
             return
         self._next_ns = now_ns + PERIOD_NS
         self._look_at_own(now_ns)
-        for peer in self._session.roster.peers.values():
-            self._look_at(peer, now_ns)
+        if self._session.watches:
+            for peer in self._session.roster.peers.values():
+                self._look_at(peer, now_ns)
         if self._session.config.evict_after_s > 0 and self._held_up_ns >= 0:
             self._evict(now_ns)
 
@@ -167,18 +172,26 @@ class Health:
         """Something happened to this member."""
         self._say(kind, self._session.config.name, now_ns, f"{self._session.config.name}: {text}")
 
+    def about(self, kind: str, member: str, text: str, now_ns: int) -> None:
+        """Something happened to another member."""
+        self._say(kind, member, now_ns, text)
+
     def view_changed(self, before: View | None, view: View, now_ns: int) -> None:
         """Another view of an open group counts: say who came, and who went."""
         session = self._session
-        names = dict(zip(view.members, view.names, strict=True))
+        names = self._names(view)
+        for sender in view.present:
+            self._gone.pop(sender, None)
         if before is not None:
-            names |= dict(zip(before.members, before.names, strict=True))
+            names |= self._names(before)
             for sender in view.present:
                 if sender != session.me.sender and before.life(sender) != view.life(sender):
                     self._say("joined", names[sender], now_ns, f"{names[sender]} has joined")
             for sender in before.present:
                 if sender != session.me.sender and not view.is_present(sender):
-                    kind = "evicted" if sender in self._silent else "left"
+                    life, member = Source(sender, before.life(sender)), session.member
+                    put_out = member is not None and member.was_put_out(life)
+                    kind = "evicted" if put_out or sender in self._silent else "left"
                     self._gone[sender] = kind
                     self._say(kind, names[sender], now_ns, f"{names[sender]} {_GONE[kind]}")
         there = ", ".join(names[sender] for sender in view.present[:_NAMES_SHOWN])
@@ -187,8 +200,14 @@ class Health:
         name = session.config.name
         self._say("view", name, now_ns, f"view {view.number} of {session.config.group}: {there}")
 
+    def _names(self, view: View) -> dict[int, str]:
+        """By sender; in a feed, those who are just met have said it to the roster alone."""
+        named = dict(zip(view.members, view.names, strict=True))
+        return {one: name or self._session.roster.name_of(one) for one, name in named.items()}
+
     def _look_at_silence(self, peer: Peer, now_ns: int) -> None:
-        silent = self._session.suspects(peer.id, now_ns - peer.heard_ns > SILENT_NS)
+        patience_ns = SILENT_HELLOS * hello_pause_ns(self._session.roster)
+        silent = self._session.suspects(peer.id, now_ns - peer.heard_ns > patience_ns)
         if silent and peer.id not in self._silent:
             self._silent[peer.id] = peer.heard_ns
             text = f"nothing heard of {peer.name} for {(now_ns - peer.heard_ns) / 1e9:.1f} s"
@@ -339,7 +358,7 @@ class Health:
 
 _FINE: Final = (
     "joined", "left", "view", "recovered", "restarted", "rejoined", "unblocked", "state-begun",
-    "state-done",
+    "state-done", "resent", "neighbour", "neighbour-lost",
 )  # fmt: skip
 _GONE: Final = {"evicted": "was put out: the others had to go on without it", "left": "left"}
 

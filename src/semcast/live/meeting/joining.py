@@ -23,6 +23,7 @@ from semcast.live.host import hosting
 from semcast.live.host.engine import Engine
 from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import new_life
+from semcast.live.meeting.gossip_session import GossipSession
 from semcast.live.meeting.open_session import OpenSession
 from semcast.live.meeting.session import Session
 from semcast.live.sockets.address import Address, address_of
@@ -43,8 +44,9 @@ def start(
     config: GroupConfig,
     observer: Callable[[Source], Observer | None] = lambda _: None,
     hooks: Hooks | None = None,
+    attach: Callable[[Session], None] = lambda _: None,
 ) -> Engine:
-    """Open the network and begin to look for the others."""
+    """Open the network and begin to look for the others. `attach` gets the session before."""
     hooks = hooks or Hooks()
     if config.stability != "gossip" and find_spec("numpy") is None:
         raise ConfigError(
@@ -66,7 +68,10 @@ def start(
         stream = random.Random(secrets.randbits(256))
         interest = hooks.interest
         session = new_session(config, transport, seeds, life, stream, observer, interest)
+        attach(session)
         transport.ignore_own()
+        if config.is_open:
+            transport.report_closed()
         engine = Engine(session, host, hooks)
     except BaseException:
         if transport is not None:
@@ -87,7 +92,9 @@ def new_session(
     interest: Interest | None = None,
 ) -> Session:
     """A session of the kind that the group needs."""
-    kind = OpenSession if config.is_open else Session
+    kind: type[Session] = OpenSession if config.is_open else Session
+    if config.reliability == "gossip":
+        kind = GossipSession
     return kind(config, transport, seeds, life, stream, observer, interest=interest)
 
 
@@ -103,7 +110,7 @@ def wait_complete(engine: Engine) -> None:
     """Wait until all members are there; if they are not in time, leave and raise why."""
     config = engine.session.config
     try:
-        complete = engine.wait_for(lambda: engine.session.inside, config.join_timeout_s)
+        complete = engine.wait_for(lambda: has_joined(engine.session), config.join_timeout_s)
     except BaseException:
         engine.stop()
         raise
@@ -113,11 +120,20 @@ def wait_complete(engine: Engine) -> None:
         raise error
 
 
+def has_joined(session: Session) -> bool:
+    """Whether the member is in. If it cannot get in any more, raises why."""
+    if session.inside:
+        return True
+    if session.ended is not None:
+        raise session.ended
+    return False
+
+
 def incomplete(session: Session) -> GroupClosedError:
     """Why the group did not come together, and what to look at."""
     config = session.config
     roster = session.roster
-    if isinstance(session, OpenSession):
+    if isinstance(session, OpenSession | GossipSession):
         return GroupClosedError(session.why_not_in())
     if isinstance(roster, ClosedRoster) and roster.open_there:
         return GroupClosedError(

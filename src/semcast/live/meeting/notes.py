@@ -17,6 +17,7 @@ from semcast.live.config import GroupConfig
 from semcast.live.meeting.asker_ids import asker_ids
 from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import KEY_BYTES, Came, Door
+from semcast.live.meeting.gossip_roster import GossipRoster
 from semcast.live.meeting.open_roster import OpenRoster
 from semcast.live.meeting.roster import Roster, is_life
 from semcast.live.sockets.address import Address
@@ -35,6 +36,13 @@ from semcast.wire.seal import Sealer
 # How often hellos go out: while members look for each other, and afterwards.
 SEEKING_NS: Final = 50_000_000
 HELLO_NS: Final = 500_000_000
+# All hear each hello. So each speaks the less often, the more there are: so long for each of them,
+# when there is no news, while members look for each other, and when there is news.
+_HELLO_EACH_NS: Final = 20_000_000
+_SEEKING_EACH_NS: Final = 8_000_000
+_NEWS_EACH_NS: Final = 3_000_000
+# Where all hear what is said to everybody, so few rows are said again in each hello.
+_ROWS_AGAIN: Final = 4
 # News goes out at once, but not sooner than this after the last hello.
 NEWS_NS: Final = 5_000_000
 # Of the datagrams that seem to be replays, one in this time is checked, so that forgeries cost
@@ -69,6 +77,8 @@ class NoteExchange(ABC):
         self.keys: Final[Keyring | Unsealed] = config.keys()
         self.group_id: Final = group_id(config.group)
         self.roster: Final[Roster] = _new_roster(config, incarnation)
+        if transport.multicast and isinstance(self.roster, ClosedRoster):
+            self.roster.rows_again = _ROWS_AGAIN
         self._newcomers: Final = Newcomers()
         self.opener: Final = Opener(
             self.group_id, self.keys, proving=True, newcomers=self._newcomers
@@ -124,7 +134,9 @@ class NoteExchange(ABC):
     def say_hello(self, now_ns: int) -> None:
         """Say to everybody that this member is there, and how it is doing."""
         seeking = self.member is None or not self.roster.complete
-        self._hello_ns = now_ns + (SEEKING_NS if seeking else HELLO_NS)
+        crowd_ns = len(self.roster.peers) * _SEEKING_EACH_NS
+        pause_ns = max(SEEKING_NS, crowd_ns) if seeking else hello_pause_ns(self.roster)
+        self._hello_ns = now_ns + pause_ns
         self._said_ns = now_ns
         datagram = self._hello()
         self.transport.look_again()
@@ -150,9 +162,11 @@ class NoteExchange(ABC):
         ]
 
     def _hello(self) -> bytes:
-        room = self.transport.path_mtu_bytes - _AROUND_BYTES
-        note = self.roster.hello(self.status, min(room, NOTE_BYTES_MAX))
-        return self._sealer.seal(encode_note(note))
+        return self._sealer.seal(encode_note(self.roster.hello(self.status, self._note_room())))
+
+    def _note_room(self) -> int:
+        """How many bytes a note may have."""
+        return min(self.transport.path_mtu_bytes - _AROUND_BYTES, NOTE_BYTES_MAX)
 
     def send_note(self, note: Mapping[str, Any], to: Address) -> None:
         """Send a note to somebody who has proved to be there; like any datagram, it may be lost."""
@@ -183,7 +197,8 @@ class NoteExchange(ABC):
             except RemoteProtocolError:
                 self.refused_notes += 1
         if self.roster.news:
-            self._hello_ns = min(self._hello_ns, max(now_ns, self._said_ns + NEWS_NS))
+            pause_ns = max(NEWS_NS, len(self.roster.peers) * _NEWS_EACH_NS)
+            self._hello_ns = min(self._hello_ns, max(now_ns, self._said_ns + pause_ns))
 
     def _on_note(self, note: bytes, came: Came) -> None:
         try:
@@ -261,6 +276,7 @@ class NoteExchange(ABC):
         if answers and known and now_ns - self._answered_ns > SEEKING_NS:
             # Its sender was put out, or never counted, and may not know that.
             self._answered_ns = now_ns
+            self.roster.news = True  # so that the hello says who is in the group
             self.transport.send(place, [self._hello()])
         self._on_roster(now_ns)
 
@@ -301,7 +317,16 @@ class NoteExchange(ABC):
             self.answer(old, came)
 
 
+def hello_pause_ns(roster: Roster) -> int:
+    """How often hellos go out when there is no news: less often in a large group, since each goes
+    to all.
+    """
+    return max(HELLO_NS, len(roster.members) * _HELLO_EACH_NS)
+
+
 def _new_roster(config: GroupConfig, incarnation: int) -> Roster:
+    if config.reliability == "gossip":
+        return GossipRoster(config.name, incarnation)
     if config.is_open:
         reads, feed = config.role == "reader", config.reliability == "sender"
         return OpenRoster(config.name, incarnation, reads, feed)

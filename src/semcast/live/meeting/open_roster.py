@@ -27,8 +27,8 @@ from semcast.settings.table import GROUP_SIZE_MAX
 
 # A name, a life and an address.
 Row = tuple[str, int, str, int]
-# Rows of a book that fit any datagram, whatever the names.
-BOOK_ROWS_MAX: Final = 4
+# What is around the rows of a book, and around a row.
+_BOOK_BYTES: Final = 32
 # Somebody who is in no view, and not heard of for so long, is forgotten.
 FORGET_NS: Final = 10_000_000_000
 
@@ -46,6 +46,7 @@ class OpenRoster(Roster):
         self.tries = 0
         # Who says that the group of this name is a closed one, or promises something else.
         self.other_kind = ""
+        self.other_reliability = ""
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -58,14 +59,21 @@ class OpenRoster(Roster):
             }
         )  # fmt: skip
 
-    def book(self, senders: Iterable[int]) -> list[list[Row]]:
-        """Where these are, as far as that is known, in parts that fit a datagram each."""
-        rows = [
-            (peer.name, peer.incarnation, *peer.address)
-            for peer in (self.peers.get(sender) for sender in senders)
-            if peer is not None and peer.address[1] > 0
-        ]
-        return [rows[at : at + BOOK_ROWS_MAX] for at in range(0, len(rows), BOOK_ROWS_MAX)]
+    def book(self, senders: Iterable[int], bytes_max: int) -> list[list[Row]]:
+        """Where these are, as far as that is known, in parts of at most so many bytes, or a row."""
+        parts: list[list[Row]] = []
+        room = 0
+        for peer in (self.peers.get(sender) for sender in senders):
+            if peer is None or peer.address[1] <= 0:
+                continue
+            row: Row = (peer.name, peer.incarnation, *peer.address)
+            size = len(as_json(row)) + 1
+            if not parts or size > room:
+                parts.append([])
+                room = bytes_max - _BOOK_BYTES
+            parts[-1].append(row)
+            room -= size
+        return parts
 
     @property
     def complete(self) -> bool:

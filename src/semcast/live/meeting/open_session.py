@@ -15,50 +15,40 @@ from dataclasses import replace
 from typing import Any, Final
 
 from semcast.ids import Source
-from semcast.live.meeting.door import Came, later_life
-from semcast.live.meeting.notes import HELLO_NS
-from semcast.live.meeting.places import Places
+from semcast.live.meeting.crowd import Crowd
+from semcast.live.meeting.door import Came, later_life, next_life
+from semcast.live.meeting.entrance import SEEK_NS, Entrance
+from semcast.live.meeting.news import News
+from semcast.live.meeting.notes import hello_pause_ns
 from semcast.live.meeting.roster import is_life
 from semcast.live.sockets.address import Address
-from semcast.protocol.machine import Machine
 from semcast.protocol.membership.newcomer import Newcomer
 from semcast.protocol.membership.view import View, scatter
 from semcast.wire.keys import Keyring
 from semcast.wire.limits import Limits
 
-# Hellos of a process that is not in: the first two pauses between them, which grow up to the last.
-_FIRST_PAUSE_NS: Final = 10_000_000
-_LAST_PAUSE_NS: Final = 1_000_000_000
-# Senders of a feed that are there answer within this time; if one has, others do so soon after.
-_SEEK_NS: Final = 150_000_000
+# Senders of a feed answer within `SEEK_NS`; if one has, others do so soon after.
 _SEEK_MORE_NS: Final = 30_000_000
 # So many members, beside the first, answer the first hello of a newcomer; twice as many the next.
 _PORTERS: Final = 1
-# In a large group how members are doing is said less often: so long for each member.
-_STATUS_NS: Final = 20_000_000
 # The first member says hello at least so often, so that groups that were begun apart meet; and so
 # does a reader, whom no view names.
 _PRESENCE_NS: Final = 2_000_000_000
 
 
-class OpenSession(Places):
+class OpenSession(Entrance):
     """A process in an open group, or on its way into one."""
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._feed = self.config.reliability == "sender"
-        self._reads = self.config.role == "reader"
         # Not None while this process asks to be let in.
         self._newcomer: Newcomer | None = None
         # The view that this session has acted on.
         self._seen: View | None = None
-        # Since when this process looks for the others.
-        self._seek_ns = 0
-        # Whether the state is still to come, and whether too few members answer.
-        self._state_pending = False
-        self._minority = False
+        self._news = News()
         # How often this process came back by itself.
         self.rejoined = 0
+        self._crowd = Crowd()
         # What this process last said of itself, and when.
         self._said: dict[str, float] = {}
 
@@ -68,6 +58,7 @@ class OpenSession(Places):
         """Begin to look for the group."""
         self._open.inside = False
         self._open.tries = 0
+        self._crowd.begin()
         self._seek_ns = now_ns
         self._hello_ns = now_ns
         if self._feed or self._reads:
@@ -75,46 +66,6 @@ class OpenSession(Places):
         else:
             limits = Limits(self.transport.path_mtu_bytes, self.config.message_bytes_max)
             self._newcomer = Newcomer(self.me, self.config.name, limits, self._stream)
-
-    def _why_not_alone(self) -> str:
-        """Why this process should not begin the group by itself, though nobody has let it in."""
-        refused, group = self.opener.refused, self.config.group
-        if self._open.other_kind:
-            return (
-                f"group {group!r} is another kind of group: {self._open.other_kind}; join it with "
-                "the settings that its members have"
-            )
-        if refused["key"] or refused["tag"] or refused["suite"]:
-            return (
-                f"datagrams of group {group!r} came that do not open: is this the group's secret, "
-                "and its key id?"
-            )
-        if refused["version"]:
-            return (
-                f"datagrams of another version of semcast came to group {group!r}; run the same "
-                "version everywhere, or give this group another name"
-            )
-        return ""
-
-    def why_not_in(self) -> str:
-        """Why this process is not in after all that time."""
-        config, waited_s = self.config, self.config.join_timeout_s
-        why = self._why_not_alone()
-        if why:
-            return why
-        if self._open.peers:
-            names = ", ".join(sorted(peer.name for peer in self._open.peers.values())[:8])
-            return (
-                f"{config.name!r} was not let into group {config.group!r} in {waited_s:g} s, "
-                f"though {names} answered: can a majority of its members talk with each other?"
-            )
-        hint = (
-            "`semcast doctor` tells whether multicast reaches this machine; where it does not, say "
-            "where some members are (peers)"
-            if self.transport.multicast
-            else "are the addresses in peers= right, and is UDP let through?"
-        )
-        return f"nobody is there in group {config.group!r}: none answered in {waited_s:g} s; {hint}"
 
     def _early_frames(self, frames: bytes, source: Source, now_ns: int) -> None:
         if self._newcomer is not None:
@@ -133,10 +84,12 @@ class OpenSession(Places):
         if former is not None:
             while former.deliverable() > 0:
                 self.leftover.extend(former.take(former.deliverable(), now_ns))
+            self.leftover.extend(former.take_own())
             self.member.follow_up(former, now_ns)
             self._say_that("rejoined", "it was put out while it was away, and is back", now_ns)
         self._newcomer = None
         self.seeking = False
+        self._states_begun = 0
         self._on_view(view, now_ns)
 
     def _follow(self, now_ns: int) -> None:
@@ -146,9 +99,9 @@ class OpenSession(Places):
             newcomer = self._newcomer
             if newcomer is not None and newcomer.view is not None:
                 alone = len(newcomer.view.present) == 1
-                why_not = self._why_not_alone() if alone and not self.rejoined else ""
+                why_not = self._why_not_alone() if alone and member is None else ""
                 if why_not:
-                    self.end(why_not)
+                    self.stay_out(why_not)
                 else:
                     self._enter(newcomer.view, now_ns)
             elif newcomer is None and self.ended is None:
@@ -158,30 +111,15 @@ class OpenSession(Places):
             return
         if member.view is not self._seen:
             self._on_view(member.view, now_ns)
-        self._say_news(member, now_ns)
+        if not self._open.inside and self._open.other_kind and not self.door.proved:
+            self._stay_out_soon(now_ns)
+        for kind, text in self._news.of(member):
+            self._say_that(kind, text, now_ns)
         if member.out and self.ended is None:
             self._rejoin(now_ns)
         elif not self._open.inside and member.inside and now_ns >= self._in_after_ns():
             self._open.inside = True
             self.say_hello(now_ns)
-
-    def _say_news(self, member: Machine, now_ns: int) -> None:
-        """Say what has happened to this member, if anybody wants to hear it."""
-        transfer = member.transfers()
-        pending = transfer is not None and transfer.pending
-        if pending != self._state_pending:
-            self._state_pending = pending
-            if pending:
-                self._say_that("state-begun", "the state is on its way", now_ns)
-            elif transfer is not None:
-                lacking = "" if transfer.complete else ", and it is not complete"
-                text = f"the state is here: {transfer.messages} messages{lacking}"
-                self._say_that("state-done", text, now_ns)
-        if member.minority != self._minority:
-            self._minority = member.minority
-            if self._minority:
-                text = "too few members answer to agree on another view; nobody is put out"
-                self._say_that("minority", text, now_ns)
 
     def _say_that(self, kind: str, text: str, now_ns: int) -> None:
         if self.on_news is not None:
@@ -204,7 +142,8 @@ class OpenSession(Places):
                 self._open.moved(sender, view.life(sender), self.door.place_of(sender))
         self._expect()
         self.transport.peers = self._open.addresses()
-        self._tell_places([one for one in view.present if one not in before])
+        if before:  # otherwise this process is the newcomer
+            self._tell_places([one for one in view.present if one not in before])
         self._seek_places(now_ns)
         self._forget(now_ns)
 
@@ -212,7 +151,7 @@ class OpenSession(Places):
         """The others have gone on without this life: come back in another. Until then the
         application takes what waits for it.
         """
-        life = later_life(int(self.me.incarnation), self._stream.getrandbits(62))
+        life = next_life(int(self.me.incarnation), now_ns, self._stream.getrandbits(62))
         if not is_life(life):
             self.end(f"{self.config.name!r} has used up its lives; join by another name")
             return
@@ -231,7 +170,7 @@ class OpenSession(Places):
         if not self._feed:
             return 0
         found = self._seen is not None and len(self._seen.present) > 1
-        return self._seek_ns + (_SEEK_MORE_NS if found else _SEEK_NS)
+        return self._seek_ns + (_SEEK_MORE_NS if found else SEEK_NS)
 
     def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
         return self.member is not None and member in self.member.suspects()
@@ -262,7 +201,7 @@ class OpenSession(Places):
     def flush(self, now_ns: int) -> None:
         super().flush(now_ns)
         if self._newcomer is not None and not self.congested:
-            self._send_some(self._newcomer.datagrams(now_ns), now_ns)
+            self._send_some(self._to_the_proved(self._newcomer.datagrams(now_ns)), now_ns)
 
     # -- hellos ------------------------------------------------------------------------------------
 
@@ -271,11 +210,12 @@ class OpenSession(Places):
         roster = self._open
         seeking = not roster.inside
         if seeking:
-            pause_ns = min(_FIRST_PAUSE_NS << min(roster.tries // 2, 20), _LAST_PAUSE_NS)
-            roster.tries += 1
+            answered = self._newcomer is not None and self._newcomer.answered
+            pause_ns, roster.tries = self._crowd.spoke(answered)
         else:
-            pause_ns = max(HELLO_NS, len(roster.members) * _STATUS_NS)
+            pause_ns = hello_pause_ns(roster)
             roster.tries = 0
+            self._crowd.begin()
         self._hello_ns = now_ns + pause_ns
         lonely = self._is_first() or (self._reads and not self._feed)
         presence = lonely and now_ns - self._said_ns >= _PRESENCE_NS
@@ -292,20 +232,19 @@ class OpenSession(Places):
             if seed not in known:
                 self.transport.send(seed, [datagram])
 
-    def _is_first(self) -> bool:
-        members = self._open.members
-        return bool(members) and members[0] == self.me.sender
-
     def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
-        who = repr(str(said.get("name"))[:64])
-        if said.get("open") is not True:
-            self._open.other_kind = f"{who} says that its members are counted"
+        if not self._is_of_this_kind(said):
             return
-        if (said.get("feed") is True) != self._feed:
-            self._open.other_kind = f"{who} has another reliability"
-            return
-        if self._greets(said, came):
+        if self._is_vouched(came):
+            self._believe(said, came)
+        elif self._greets(said, came):
             super()._on_hello(said, came)
+
+    def _is_vouched(self, came: Came) -> bool:
+        """Whether a life is known to be there from the view alone. Where it is, a book says; if
+        each asked each to prove it, a group that forms would be busy with that.
+        """
+        return self.door.believes(came) and not self.door.has_place(int(came.source.sender))
 
     def _greets(self, said: Mapping[str, Any], came: Came) -> bool:
         """Whether to talk with the sender of a hello. In a large group a newcomer would otherwise
@@ -315,6 +254,9 @@ class OpenSession(Places):
         if self.door.proved.get(sender) == life or sender == self.me.sender:
             return True
         reads, inside = said.get("reads") is True, said.get("in") is True
+        own = (int(self.me.incarnation), int(self.me.sender))
+        if self._newcomer is not None and not reads and (inside or (life, sender) < own):
+            self._newcomer.wait(came.now_ns)
         if self._feed:
             return not (self._reads and reads)
         if not self.transport.multicast and self._reads != reads:
@@ -323,7 +265,7 @@ class OpenSession(Places):
             # Whoever is in lets others in; of those who are not, the oldest begins the group.
             if inside:
                 return len(self.door.proved) < 4 or sender in self.door.proved
-            return not reads and (life, sender) < (int(self.me.incarnation), int(self.me.sender))
+            return not reads and self._crowd.is_eldest(life, sender, own, came.now_ns)
         if self._reads:
             return False
         tries = said.get("try")

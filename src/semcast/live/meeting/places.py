@@ -7,16 +7,19 @@ newcomer where everybody is. Who still does not know where somebody is asks.
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from semcast.ids import NEVER, Source
+from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.live.meeting.door import Came
 from semcast.live.meeting.open_roster import OpenRoster
 from semcast.live.meeting.roster import is_life
 from semcast.live.meeting.session import Session
+from semcast.protocol.outbox import Outgoing
 
 # Who does not know where a member is asks somebody who may, so often at first.
 _WHERE_NS: Final = 10_000_000
 _WHERE_NS_MAX: Final = 1_000_000_000
 _WHERE_MAX: Final = 32
+# What a newcomer says to everybody goes to each of so many by itself.
+_MET_MAX: Final = 4
 
 
 class Places(Session):
@@ -40,13 +43,13 @@ class Places(Session):
         """Say where newcomers are to everybody, and where everybody is to them, if they have proved
         to this member that they are there.
         """
-        met = [one for one in new if self.door.has_place(one)]
+        met = [one for one in new if self.door.has_met(one)]
         if not met or not self._open.members:
             return
-        for rows in self._open.book(met):
+        for rows in self._open.book(met, self._note_room()):
             self.transport.send_all([self._sealed({"kind": "book", "rows": rows})])
         others = [one for one in self._open.members if one not in met]
-        for rows in self._open.book(others):
+        for rows in self._open.book(others, self._note_room()):
             datagram = self._sealed({"kind": "book", "rows": rows})
             for one in met:
                 self.transport.send(self.door.place_of(one), [datagram])
@@ -81,5 +84,19 @@ class Places(Session):
         # An answer is not much larger than the question, and goes to a life that is there.
         if not self.door.believes(came) or not isinstance(ids, list):
             return
-        for rows in self._open.book([one for one in ids[:_WHERE_MAX] if is_life(one)]):
+        asked = [one for one in ids[:_WHERE_MAX] if is_life(one)]
+        for rows in self._open.book(asked, self._note_room()):
             self.transport.send(came.address, [self._sealed({"kind": "book", "rows": rows})])
+
+    def _to_the_proved(self, datagrams: list[Outgoing]) -> list[Outgoing]:
+        """What a newcomer says to everybody goes to those who have met it, if these are few: others
+        would not believe it.
+        """
+        met = [one for one in self.door.proved if self.door.has_place(one)]
+        if len(met) > _MET_MAX or not self.transport.multicast:
+            return datagrams
+        return [
+            Outgoing(one, outgoing.frames)
+            for outgoing in datagrams
+            for one in (met if outgoing.to == EVERYBODY else [int(outgoing.to)])
+        ]

@@ -51,6 +51,8 @@ class Peer:
     status: Mapping[str, float] = field(default_factory=dict)
     # Whether it only receives.
     reads: bool = False
+    # A digest of all lives that it knows.
+    known: str = ""
 
 
 class Roster(ABC):
@@ -111,7 +113,7 @@ class Roster(ABC):
 
     def name_of(self, member: int) -> str:
         """What people call a member."""
-        if member in self.peers:
+        if member in self.peers and self.peers[member].name:
             return self.peers[member].name
         return self._names.get(member, f"{member:x}")
 

@@ -36,6 +36,8 @@ from semcast.wire.opener import REPLAYS
 _NOTES_MAX: Final = 64
 # A member that came back to a closed group is in when it has a vote on everything; or then.
 _VOTE_NS: Final = 1_000_000_000
+# Why datagrams do not open that were sealed with another secret, or by another version.
+_OTHERWISE: Final = ("key", "tag", "suite", "version")
 # A datagram that the socket had no room for is tried again after so long.
 RETRY_NS: Final = 1_000_000
 # Messages are taken from the member in small portions, so that those for which the socket has no
@@ -87,12 +89,16 @@ class Session(NoteExchange):
         self.on_unsettled: Callable[[int], None] | None = None
         # Called with what happened to this member: the kind of event, and a text.
         self.on_news: Callable[[str, str, int], None] | None = None
+        # Called with the kind of an event, the member that it is about, a text and the time.
+        self.on_neighbour: Callable[[str, str, str, int], None] | None = None
         # Called with the view before, if there was one, and the view that counts now.
         self.on_view: Callable[[View | None, View, int], None] | None = None
         self._observer: Final = observer
         self._removed: Final[set[int]] = set()
         # Frames of lives that have not proved to be there.
         self.refused_unproved = 0
+        # How often the system said that nobody listens where a member was.
+        self.ports_closed = 0
         # Sealed datagrams that found no room, by destination; None is everybody.
         self._unsent: list[tuple[Address | None, list[bytes]]] = []
         self._retry_ns = -1
@@ -103,6 +109,12 @@ class Session(NoteExchange):
 
     def _early_frames(self, frames: bytes, source: Source, now_ns: int) -> None:
         """Frames came before there is a member."""
+
+    def _on_unproved(self, frames: bytes, came: Came) -> None:
+        """Frames came of a life that has not proved to be there."""
+
+    def _on_otherwise(self, datagram: bytes, address: Address, now_ns: int) -> None:
+        """A datagram came that was sealed with another secret, or by another version."""
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -125,6 +137,8 @@ class Session(NoteExchange):
             if opened is None:  # the opener has counted it
                 if opener.why in REPLAYS:
                     self._on_replay(datagram, address, now_ns)
+                elif opener.why in _OTHERWISE:
+                    self._on_otherwise(datagram, address, now_ns)
                 continue
             try:
                 frames, source = opened.frames, opened.header.source
@@ -136,6 +150,8 @@ class Session(NoteExchange):
                         self._read_notes(now_ns)
                 elif proved.get(source.sender) != source.incarnation:
                     self.refused_unproved += 1
+                    packet, size_bytes = opened.header.packet, len(datagram)
+                    self._on_unproved(frames, Came(source, address, packet, size_bytes, now_ns))
                 elif self.member is None or self.seeking:
                     self._early_frames(frames, source, now_ns)
                 elif not self.may_take:
@@ -143,6 +159,18 @@ class Session(NoteExchange):
                     self.member.receive(frames, source, now_ns)
             except RemoteProtocolError:
                 self.refused_notes += 1
+
+    def on_closed(self, addresses: list[Address], now_ns: int) -> None:
+        """The system says that nobody listens any more at these addresses. That may be forged, so
+        the member only has a reason to look after who was there.
+        """
+        if self.member is None or self.seeking:
+            return
+        for address in addresses:
+            sender = self.door.who_is_at(address)
+            if sender is not None and not self.may_take:
+                self.ports_closed += 1
+                self.member.refused(sender, now_ns)
 
     def on_timer(self, now_ns: int) -> None:
         """Do whatever is due by now."""
@@ -210,6 +238,15 @@ class Session(NoteExchange):
     def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
         """Whether a member may be dead; `silent` if no hello of it came for long."""
         return silent
+
+    @property
+    def watches(self) -> bool:
+        """Whether to watch all others that are known, how they are doing."""
+        return True
+
+    def counters(self) -> dict[str, int]:
+        """Counters and gauges of a kind of session, beside those that all have."""
+        return {}
 
     @property
     def congested(self) -> bool:

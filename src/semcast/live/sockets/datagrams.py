@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from semcast.errors import TransportError
-from semcast.live.sockets import offload
+from semcast.live.sockets import closed_ports, offload
 from semcast.live.sockets.address import (
     BOOK_MAX,
     Address,
@@ -31,6 +31,9 @@ SMALL_BYTES: Final = 4096
 # What a datagram takes of a socket's room besides its own bytes.
 _AROUND_BYTES: Final = 1024
 _FULL: Final = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
+# An error that came back for an earlier datagram (ICMP: of a port, a route or a size) is reported
+# once, instead of sending this one. So each gets a second try, and only its error counts.
+_TRIES: Final = 2
 _HEADER_BYTES: Final = {socket.AF_INET: 28, socket.AF_INET6: 48}
 
 # A socket, and where to send to; None where it is connected.
@@ -111,6 +114,20 @@ class Transport(ABC):
 
     def ignore_own(self) -> None:  # noqa: B027
         """Have the kernel drop this transport's own multicasts where it can."""
+
+    def report_closed(self) -> None:
+        """Have the kernel report where nobody listens, if it can. Then the owner has to call
+        `take_closed` whenever the socket has something to report.
+        """
+        closed_ports.report_closed(self._sending)
+
+    def take_closed(self, fileno: int) -> list[Address]:
+        """Where nobody listens, by what the kernel reports on this socket. It may be forged."""
+        found: list[Address] = []
+        for sock in self._sockets:
+            if sock.fileno() == fileno:
+                found += closed_ports.read_closed(sock)
+        return found
 
     def close(self) -> None:
         if self._close is not None:
@@ -222,28 +239,31 @@ class Transport(ABC):
         if self._segment_request[0] != size:
             self._segment_request = (size, offload.segment_request(size))
         counters = self.counters
-        counters["send_calls"] += 1
         sock, address = target
-        try:
-            taken_bytes = sock.sendmsg(run, self._segment_request[1], 0, address)
-        except OSError as error:
-            if error.errno in _FULL:
-                counters["send_full"] += 1
-                return 0
-            if error.errno in offload.REFUSED:
-                self.segmenting = False
-            return None
-        counters["datagrams_out"] += len(run)
-        counters["bytes_out"] += taken_bytes
-        return len(run)
+        number = 0
+        for _ in range(_TRIES):
+            counters["send_calls"] += 1
+            try:
+                taken_bytes = sock.sendmsg(run, self._segment_request[1], 0, address)
+            except OSError as error:
+                number = error.errno or 0
+                if number in _FULL:
+                    counters["send_full"] += 1
+                    return 0
+            else:
+                counters["datagrams_out"] += len(run)
+                counters["bytes_out"] += taken_bytes
+                return len(run)
+        if number in offload.REFUSED:
+            self.segmenting = False
+        return None
 
     def _send_one(self, target: Target, datagram: bytes) -> bool:
         """Returns False if there is no room. A datagram that is refused is counted and dropped."""
         counters = self.counters
         sock, address = target
-        # A refusal that came back for an earlier datagram (ICMP) is reported instead of sending
-        # this one, so this one deserves a second try.
-        for _ in range(2):
+        number = 0
+        for _ in range(_TRIES):
             counters["send_calls"] += 1
             try:
                 if address is None:
@@ -251,20 +271,19 @@ class Transport(ABC):
                 else:
                     sock.sendto(datagram, address)
             except OSError as error:
-                if error.errno in _FULL:
+                number = error.errno or 0
+                if number in _FULL:
                     counters["send_full"] += 1
                     return False
-                counters["send_errors"] += 1
-                if error.errno == errno.EMSGSIZE:
-                    counters["send_too_large"] += 1
-                    return True
-                if error.errno != errno.ECONNREFUSED:
-                    self._forget_ways()
-                    return True
             else:
                 counters["datagrams_out"] += 1
                 counters["bytes_out"] += len(datagram)
                 return True
+        counters["send_errors"] += 1
+        if number == errno.EMSGSIZE:
+            counters["send_too_large"] += 1
+        elif number != errno.ECONNREFUSED:
+            self._forget_ways()
         return True
 
     def _target(self, to: Address) -> Target | None:

@@ -1,0 +1,76 @@
+"""What settings mean for a group that gossips: checked, and as the protocol has them."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from semcast.errors import ConfigError
+from semcast.protocol.epidemic.config import GossipConfig, Policy, Scope
+from semcast.protocol.epidemic.overlay.config import OverlayConfig
+from semcast.settings import named
+
+if TYPE_CHECKING:
+    from semcast.live.config import GroupConfig
+
+GOSSIP: Final = "gossip"
+# Settings that only groups that gossip have.
+OWN: Final = (
+    "neighbours_max", "relay_fanout", "relay_rounds", "relay_policy", "relay_scope",
+    "relay_messages", "relay_bytes_s", "relay_repair",
+)  # fmt: skip
+# What makes no sense in such a group, and why.
+_SENSELESS: Final = {
+    "role": "there everybody relays, and nobody waits for anybody; leave it out",
+    "quorum": "there nobody agrees on views; leave it out",
+    "members": "there nobody knows everybody; leave it out",
+    "size": "there nobody counts the others; leave it out",
+    "order": "there messages come in any order, those that wait together in their sender's; leave "
+    "it out, or choose reliability 'group'",
+    "state": "there nobody keeps state for newcomers; leave it out, or choose reliability 'group'",
+    "stability": "there nobody learns what others have; leave it out",
+    "total_messages": "there little is kept for others; choose delivery_messages and "
+    "relay_messages",
+    "evict_after_s": "there nobody waits for others; leave it out",
+}
+
+
+def check_gossip(config: "GroupConfig") -> None:
+    """Raises ConfigError if settings do not go together with the reliability."""
+    if config.reliability != GOSSIP:
+        for name in OWN:
+            if getattr(config, name) != named(name).default:
+                raise ConfigError(
+                    f"{name} is {getattr(config, name)!r} with reliability "
+                    f"{config.reliability!r}; it is for reliability 'gossip'"
+                )
+        return
+    for name, why in _SENSELESS.items():
+        value = getattr(config, name)
+        if value != named(name).default and not (name == "state" and value == "none"):
+            raise ConfigError(f"{name} is {value!r} with reliability 'gossip': {why}")
+    if not config.purging and Policy(config.relay_policy).semantic:
+        raise ConfigError(
+            f"purging=False with relay_policy {config.relay_policy!r}, which drops what was "
+            "replaced; choose relay_policy 'random', or leave out purging"
+        )
+
+
+def member_settings(config: "GroupConfig") -> dict[str, Any]:
+    """What a member of such a group has otherwise than others: nobody keeps state for newcomers."""
+    return {"state": "none"} if config.reliability == GOSSIP else {}
+
+
+def gossip_config(config: "GroupConfig") -> GossipConfig:
+    """How messages are passed on."""
+    return GossipConfig(
+        fanout=config.relay_fanout,
+        rounds=config.relay_rounds,
+        policy=Policy(config.relay_policy),
+        scope=Scope(config.relay_scope),
+        buffer_messages=config.relay_messages,
+        link_bytes_s=float(config.relay_bytes_s),
+    )
+
+
+def overlay_config(config: "GroupConfig") -> OverlayConfig:
+    """How many others a member knows."""
+    most = config.neighbours_max
+    return OverlayConfig(active_max=most, passive_max=6 * most, links_per_round=3 * most + 1)
