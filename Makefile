@@ -111,11 +111,12 @@ coverage: $(VENV)/.dev ## Branch coverage of the core (interpreted)
 	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
 .PHONY: bench
-bench: setup-dev ## Time the hot path, the simulator, a group of 64 and stability rounds, each in one run
+bench: setup-dev ## Time the hot path, the simulator, a group of 64, stability rounds and a million that gossip
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.simulator
 	@$(BIN)/python -m bench.group
 	@$(BIN)/python -m bench.stability
+	@$(BIN)/python -m bench.epidemic
 
 .PHONY: bench-peers
 bench-peers: setup-dev ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
@@ -137,6 +138,16 @@ bench-groups: setup-dev ## What it costs to be in 50 groups at once, beside one;
 bench-membership: setup-dev ## How quickly processes get in, get the state, and go on after others; MEMBERSHIP="--only join"
 	@$(BIN)/python -m bench.membership $(MEMBERSHIP)
 	@$(if $(MEMBERSHIP),:,$(BIN)/python -m bench.crowd)
+	@$(if $(MEMBERSHIP),:,$(BIN)/python -m bench.detection)
+
+.PHONY: bench-overlay
+bench-overlay: setup-dev ## 10,000 members form an overlay of partial views, and 80% crash at once; OVERLAY="--members 1000"
+	@$(BIN)/python -m bench.overlay $(OVERLAY)
+	@$(if $(OVERLAY),:,$(BIN)/python -m bench.gossip_scale)
+
+.PHONY: bench-gossip
+bench-gossip: setup-dev ## 40 live processes that gossip, under overload, with eager and with random purging; GOSSIP="--members 20"
+	@$(BIN)/python -m bench.gossip $(GOSSIP)
 
 .PHONY: bench-spark
 bench-spark: setup-dev ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"
@@ -158,6 +169,10 @@ hunt: setup-dev ## Every broken variant from the first seed on, HUNT_SECONDS (60
 .PHONY: soak
 soak: setup-dev ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
+
+.PHONY: soak-churn
+soak-churn: setup-dev ## A live group under churn and loss, journals checked; needs root; SECONDS=300 SEED=1 CHURN="--feeds"
+	@$(BIN)/python -m tests.soak_churn --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(CHURN)
 
 .PHONY: fuzz
 fuzz: setup-dev ## Fuzz the decoder, then notes, guided by coverage, for FUZZ_SECONDS (60) each

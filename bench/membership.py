@@ -10,212 +10,29 @@ same processes in the same minutes, so that the machine's own delays can be told
     idle      what one of many members takes of a processor when nothing happens
     churn     eight processes, 5% loss: how long senders wait because others come, go, or are killed
     crash     eight processes: from `kill -9` to the view without the dead one
+    readers   a hundred readers come and go, some killed, beside a feed and its one steady reader
 
 JSON goes to standard output, a table to standard error.
 """
 
 import argparse
 import json
-import multiprocessing
-import os
-import secrets
-import signal
 import socket
 import statistics
 import sys
-import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
-import semcast.blocking
 from bench.network import cannot_lose, lose, own_loopback
-from semcast.errors import GroupClosedError
+from bench.workers import Worker, workers
 
-PARTS: Final = ("join", "state", "forming", "idle", "churn", "crash")
-SECRET: Final = secrets.token_hex(16)
-DEADLINE_S: Final = 60.0
-# A bare exchange of datagrams is tried so often beside each part.
-ECHOES: Final = 200
-
-
-# -- workers ---------------------------------------------------------------------------------------
-
-
-class Worker:
-    """One process, which does what it is told, and says what it saw."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=_work, args=(name, theirs, SECRET))
-        self.process.start()
-        theirs.close()
-
-    def tell(self, what: str, *more: Any) -> None:
-        """Have it do something; `hear` says what came of it."""
-        self._pipe.send((what, *more))
-
-    def hear(self) -> Any:
-        """What came of what it was last told to do."""
-        if not self._pipe.poll(DEADLINE_S):
-            raise TimeoutError(f"{self.name} does not answer")
-        return self._pipe.recv()
-
-    def do(self, what: str, *more: Any) -> Any:
-        """Both."""
-        self.tell(what, *more)
-        return self.hear()
-
-    def kill(self) -> None:
-        os.kill(self.process.pid or 0, signal.SIGKILL)
-        self.process.join()
-
-    def stop(self) -> None:
-        with suppress(OSError, ValueError):
-            self._pipe.send(("end",))
-        self.process.join(5)
-        if self.process.is_alive():
-            self.kill()
-
-
-@contextmanager
-def workers(count: int) -> Iterator[list[Worker]]:
-    made = [Worker(f"w{number}") for number in range(count)]
-    try:
-        for one in made:
-            one.do("ready")
-        yield made
-    finally:
-        for one in made:
-            one.stop()
-
-
-def _work(name: str, pipe: Connection, secret: str) -> None:
-    """The other process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.pop("SEMCAST_CONFIG", None)
-    held = _Held(name, secret)
-    echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    echo.bind(("127.0.0.1", 0))
-    threading.Thread(target=_echo, args=(echo,), daemon=True).start()
-    while True:
-        try:
-            what, *more = pipe.recv()
-        except EOFError:
-            what, more = "end", []
-        if what == "end":
-            held.leave()
-            os._exit(0)
-        elif what == "ready":
-            pipe.send(echo.getsockname()[1])
-        else:
-            pipe.send(getattr(held, what)(*more))
-
-
-def _echo(sock: socket.socket) -> None:
-    while True:
-        data, address = sock.recvfrom(2048)
-        sock.sendto(data, address)
-
-
-class _Held:
-    """A worker's member, and what it does."""
-
-    def __init__(self, name: str, secret: str) -> None:
-        self._name, self._secret = name, secret
-        self._group: semcast.blocking.Group | None = None
-        self._sending = False
-        self._gaps: list[float] = []
-
-    def _in(self) -> semcast.blocking.Group:
-        assert self._group is not None
-        return self._group
-
-    def join(self, group: str, settings: dict[str, Any]) -> float:
-        began_s = time.monotonic()
-        self._group = semcast.blocking.join(
-            group, name=self._name, secret=self._secret, interface="lo", **settings
-        )
-        return time.monotonic() - began_s
-
-    def join_at(self, at_s: float, group: str, settings: dict[str, Any]) -> float:
-        time.sleep(max(0.0, at_s - time.monotonic()))
-        return self.join(group, settings)
-
-    def count(self, members: int) -> float:
-        """When this member knew of so many."""
-        while sum(one.state != "left" for one in self._in().view) != members:
-            time.sleep(0.005)
-        return time.monotonic()
-
-    def leave(self) -> float:
-        self._sending = False
-        began_s = time.monotonic()
-        if self._group is not None:
-            self._group.leave(2.0)
-            self._group = None
-        return time.monotonic() - began_s
-
-    def cpu(self) -> float:
-        return time.process_time()
-
-    def take(self) -> None:
-        """Take everything from now on, and forget it."""
-        group = self._in()
-
-        def forget() -> None:
-            with suppress(GroupClosedError):
-                while True:
-                    group.receive_many(1024)
-
-        threading.Thread(target=forget, daemon=True).start()
-
-    def feed(self, keys: int, rate: float) -> None:
-        """Send the value of each key once, and then go on at this rate."""
-        group = self._in()
-        group.send_many([b"x" * 32] * keys, [f"key {at}" for at in range(keys)])
-        self._sending = True
-        self._gaps = []
-
-        def go_on() -> None:
-            number = 0
-            began_s = last_s = time.monotonic()
-            with suppress(GroupClosedError):
-                while self._sending:
-                    group.send(b"y" * 32, replaces=f"key {number % max(keys, 1)}")
-                    number += 1
-                    now_s = time.monotonic()
-                    self._gaps.append(now_s - last_s)
-                    time.sleep(max(0.0, began_s + number / rate - now_s))
-                    last_s = time.monotonic()
-
-        threading.Thread(target=go_on, daemon=True).start()
-
-    def gaps(self) -> list[float]:
-        """How long each send took since this was last asked."""
-        found, self._gaps = self._gaps, []
-        return found
-
-    def state(self, group: str, settings: dict[str, Any], keys: int) -> tuple[float, float, int]:
-        """Join late: when it was in, when it had all keys, how many of them were state."""
-        began_s = time.monotonic()
-        self.join(group, settings)
-        in_s = time.monotonic() - began_s
-        seen: set[bytes] = set()
-        states = 0
-        while len(seen) < keys:
-            for message in self._in().receive_many(1024, DEADLINE_S):
-                seen.add(message.key)
-                states += getattr(message, "state", 0)
-        return in_s, time.monotonic() - began_s, states
+PARTS: Final = ("join", "state", "forming", "idle", "churn", "crash", "readers")
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -283,7 +100,11 @@ def idle(count: int, seconds: float) -> dict[str, Any]:
             one.tell("join", group, {"deliver_own": False})
         for one in some:
             one.hear()
-        time.sleep(2.0)
+        for one in some:
+            one.tell("count", count)
+        for one in some:
+            one.hear()
+        time.sleep(5.0)
         before = [one.do("cpu") for one in some]
         began_s = time.monotonic()
         time.sleep(seconds)
@@ -357,11 +178,56 @@ def crash(rounds: int) -> dict[str, Any]:
     return {"rounds": rounds, "to_view_s": _spread(times), "bare_s": _spread(echoes)}
 
 
+def readers(comings: int, rate: float = 2000.0, hands: int = 4) -> dict[str, Any]:
+    """What a steady reader gets of a paced feed while others come, go and are killed."""
+    group, settings = _name(), {"reliability": "sender", "deliver_own": False}
+    reading = settings | {"role": "reader"}
+    with workers(2) as (feed, steady):
+        feed.do("join", group, settings)
+        steady.do("join", group, reading)
+        steady.do("take")
+        feed.do("feed", 50, rate)
+        time.sleep(1.0)
+        alone = _rates(steady, 5.0)
+        beside: list[float] = []
+        for begun in range(0, comings, hands):
+            with workers(hands) as some:
+                before, began_s = steady.do("taken"), time.monotonic()
+                for one in some:
+                    one.do("join", group, reading)
+                    one.do("take")
+                time.sleep(0.5)
+                # Every fifth is killed; its place is kept until it counts as dead.
+                if (begun // hands) % 5 == 0:
+                    some[0].kill()
+                for one in some[1:]:
+                    one.do("leave")
+                beside.append((steady.do("taken") - before) / (time.monotonic() - began_s))
+    return {
+        "comings": comings,
+        "alone_msg_s": statistics.mean(alone),
+        "beside_msg_s": statistics.mean(beside),
+        "worst_msg_s": min(beside),
+        "kept": statistics.mean(beside) / statistics.mean(alone),
+    }
+
+
 # -- small parts -----------------------------------------------------------------------------------
 
 
 def _name() -> str:
     return f"bench-{uuid.uuid4().hex[:8]}"
+
+
+def _rates(worker: Worker, seconds: float) -> list[float]:
+    """What a worker takes in each half second."""
+    found, before, was_s = [], worker.do("taken"), time.monotonic()
+    for _ in range(int(seconds * 2)):
+        time.sleep(0.5)
+        now, now_s = worker.do("taken"), time.monotonic()
+        found.append((now - before) / (now_s - was_s))
+        before, was_s = now, now_s
+    return found
 
 
 def _echoes(worker: Worker, count: int) -> list[float]:
@@ -418,6 +284,8 @@ def main(words: list[str] | None = None) -> int:
         found["churn"] = churn(chosen.seconds, 0.0 if why else 5.0)
     if "crash" in parts:
         found["crash"] = crash(max(1, rounds // 10))
+    if "readers" in parts:
+        found["readers"] = readers(rounds)
     _show(found)
     text = json.dumps(found, indent=1)
     if chosen.json:

@@ -225,10 +225,11 @@ class Network:
             return
         node.wakes_ns = -1
         inbox, node.inbox = node.inbox, []
+        # What came back is read first, and counts once for each member, as in live groups.
+        for source in {source: None for frames, source in inbox if frames is None}:
+            node.detector.refused(int(source.sender), self.now_ns)
         for frames, source in inbox:
-            if frames is None:
-                node.detector.refused(int(source.sender), self.now_ns)
-            else:
+            if frames is not None:
                 node.detector.receive(frames, source, self.now_ns)
         if node.detector.next_deadline_ns() <= self.now_ns:
             node.detector.on_timer(self.now_ns)
@@ -258,7 +259,7 @@ class Network:
         if node.alive:
             node.inbox.append((frames, source))
             self._wake(to, self.now_ns)
-        elif self.refuses and frames is not None:
+        elif self.refuses and frames is not None and self.random.random() >= self.loss:
             self._post(node.source, int(source.sender), None)
 
 

@@ -107,7 +107,9 @@ def test_analyse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     with watched() as seen:
         analyse._print_rows(name, "what it is about", rows, {("quotes-1", "p0.1"): "feed"})
-    seen.assert_readable(capsys.readouterr().out, whole=name not in ("rounds", "semantic"))
+    seen.assert_readable(
+        capsys.readouterr().out, whole=name not in ("rounds", "semantic", "gossip")
+    )
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,3 +58,23 @@ def test_subscribers_come_and_go_and_know_every_symbol() -> None:
     # The last time one comes it may be too short for all of them.
     assert sum("5000" in line for line in quick) >= 6
     assert len((EXAMPLES / "subscribers.py").read_text().splitlines()) <= 60
+
+
+def test_all_bidders_learn_who_won() -> None:
+    lines = run("auction.py", "2").splitlines()
+    assert len(lines) == 10
+    assert len({line.partition("at last: ")[2] for line in lines}) == 1
+    assert "sold for" in lines[0]
+    assert len((EXAMPLES / "auction.py").read_text().splitlines()) < 60
+
+
+def test_subscribers_of_sensors_get_what_they_want_and_almost_every_alarm() -> None:
+    lines = run("pubsub.py", "8").splitlines()
+    assert len(lines) == 10
+    # Ten alarms for each of ten; one that came late, on a busy machine, may lack some.
+    assert sum(int(line.split()[-2]) for line in lines) >= 90
+    sensors = [int(line.split(" sensors")[0].split()[-1]) for line in lines]
+    # Every third process wants those of the hall alone.
+    assert all(found <= 10 for found in sensors[::3])
+    assert max(sensors) > 10
+    assert len((EXAMPLES / "pubsub.py").read_text().splitlines()) < 60

@@ -88,6 +88,7 @@ CASES: Final[dict[str, tuple[int, str] | None]] = {
     "gossip: a message purges others before it has come": None,
     "gossip: what comes out of order is delivered twice": None,
     "gossip: what makes room is called replaced": None,
+    "gossip: nobody passes on what came from others": None,
     "gossip: after another view, what came before is delivered again": (4, "relays"),
     "gossip: what lazy purging drops is passed on all the same": (1, "relays"),
     "gossip: what was given up is not told": None,

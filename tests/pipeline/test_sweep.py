@@ -340,7 +340,7 @@ def test_bad_input_is_one_line(
     assert words in err.splitlines()[-1]
 
 
-def test_the_table_shows_known_measures_of_both_models() -> None:
-    assert set(sweep.SHOWN) == {"two-buffers", "protocol"}
+def test_the_table_shows_known_measures_of_all_models() -> None:
+    assert set(sweep.SHOWN) == {"two-buffers", "protocol", "gossip"}
     for shown in sweep.SHOWN.values():
         assert set(shown) <= set(MEASURES)

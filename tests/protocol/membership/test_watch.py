@@ -7,7 +7,7 @@ import random
 
 import pytest
 from bench.watchers import MS_NS, SECOND_NS, Network, Watching, watching
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from semcast.ids import EVERYBODY, Source
@@ -137,7 +137,10 @@ def test_loss_delays_accusation_but_leads_to_no_wrong_one(loss: float, seed: int
 def test_an_engine_that_answers_is_never_accused(
     seed: int, members: int, loss: float, late_ms: int, delay_ms: int
 ) -> None:
-    """Whatever is lost, and however late datagrams and timers are at everybody."""
+    """Whatever is lost, and however late datagrams and timers are at everybody. Of two members each
+    has nobody to ask about the other, so there a fifth may be too much to lose.
+    """
+    assume(members > 2 or loss < 0.2)
     network = watching(members, f"answers {seed}")
     drawn = network.random
     network.loss = loss

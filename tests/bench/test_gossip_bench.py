@@ -1,0 +1,19 @@
+"""`python -m bench.gossip` says what reached whom, and that the journals hold; here for a few."""
+
+import json
+
+import pytest
+from bench.gossip import main
+
+
+def test_a_few_processes_gossip_and_their_journals_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--members", "4", "--seconds", "1", "--rest", "2"]) == 0
+    eager, random = json.loads(capsys.readouterr().out)["runs"]
+    assert (eager["policy"], random["policy"]) == ("eager", "random")
+    for one in (eager, random):
+        assert one["members"] == len(one["neighbours"]) == 4
+        assert one["kept_messages"] > 0
+        assert 0 < one["mean_reached"] <= 1
+        assert set(one["broken"]) <= {"Atomicity"}
+    assert eager["broken"] == []
+    assert random["purged_relay"] == 0
