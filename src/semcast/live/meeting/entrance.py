@@ -5,9 +5,8 @@ datagrams that do not open; why the process cannot get in, for people, comes out
 from collections.abc import Mapping
 from typing import Any, Final
 
-from semcast.errors import OtherKindError
 from semcast.live.meeting.places import Places
-from semcast.live.meeting.why_not import why_nobody, why_not_alone
+from semcast.live.meeting.why_not import stay_out, why_nobody, why_not_alone
 
 # Whoever is there answers within this time.
 SEEK_NS: Final = 150_000_000
@@ -25,16 +24,8 @@ class Entrance(Places):
 
     def _is_of_this_kind(self, said: Mapping[str, Any]) -> bool:
         """Whether a hello is of a group of this kind. Whoever has another is told of this one."""
-        who = repr(str(said.get("name"))[:64])
-        roster, feed = self._open, said.get("feed") is True
-        gossip = said.get("gossip") is True
-        if said.get("open") is not True:
-            roster.other_kind = f"{who} says that its members are counted; say members or size, too"
-        elif gossip or feed != self._feed:
-            other = "gossip" if gossip else "sender" if feed else "group"
-            roster.other_kind = f"{who} has another reliability; join with reliability={other!r}"
-            roster.other_reliability = other
-        else:
+        roster = self._open
+        if roster.is_of_kind(self.config.reliability, said):
             return True
         if roster.inside and self._is_first() and not self._reads:
             # Or a newcomer would take this name for free, and begin a group beside this one.
@@ -45,19 +36,10 @@ class Entrance(Places):
         members = self._open.members
         return bool(members) and members[0] == self.me.sender
 
-    def stay_out(self, why: str) -> None:
-        """Give up, since this process cannot get in."""
-        if self.ended is None and self._open.other_kind:
-            self.ended = OtherKindError(why, self._open.other_reliability)
-            if self.on_ended is not None:
-                self.on_ended()
-        else:
-            self.end(why)
-
     def _stay_out_soon(self, now_ns: int) -> None:
         """There is a group of another kind, and nobody of this one has answered so far."""
         if now_ns >= self._seek_ns + SEEK_NS:
-            self.stay_out(self._why_not_alone())
+            stay_out(self, self._open, self._why_not_alone())
 
     def _why_not_alone(self) -> str:
         """Why this process should not begin the group by itself, though nobody has let it in."""

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
+from semcast.live.meeting.free_roster import FreeRoster
 from semcast.live.meeting.roster import (
     HELLO_BYTES_MAX,
     Peer,
-    Roster,
     as_json,
     is_name,
     is_status,
@@ -23,17 +23,8 @@ from semcast.live.sockets.address import Address
 PEERS_MAX: Final = 256
 
 
-class GossipRoster(Roster):
+class GossipRoster(FreeRoster):
     """Who was met."""
-
-    def __init__(self, name: str, incarnation: int) -> None:
-        super().__init__(name, incarnation, ())
-        # Whether this process is in, and how often it has said hello in vain.
-        self.inside = False
-        self.tries = 0
-        # Who says that the group of this name is another kind of group.
-        self.other_kind = ""
-        self.other_reliability = ""
 
     def hello(self, status: Mapping[str, float], bytes_max: int = HELLO_BYTES_MAX) -> bytes:  # noqa: ARG002
         """What others need of it is the run that they are part of; the rest they may ask for."""
@@ -79,13 +70,6 @@ class GossipRoster(Roster):
         kept = set(self.members)
         order = [one for one in self.peers if one not in recent] + list(recent)
         return [one for one in order if one in self.peers and one not in kept][:over]
-
-    @property
-    def complete(self) -> bool:
-        return self.inside
-
-    def missing(self) -> str:
-        return "nobody has let it in" if self.peers else "nobody has answered"
 
     def addresses(self) -> list[Address]:
         """Nothing goes to everybody."""

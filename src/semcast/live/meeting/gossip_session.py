@@ -16,16 +16,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from semcast.errors import OtherKindError
 from semcast.ids import EVERYBODY, Source
 from semcast.live.gossip_settings import gossip_config, overlay_config
 from semcast.live.meeting.crowd import Crowd
-from semcast.live.meeting.door import Came, later_life
+from semcast.live.meeting.door import Came
 from semcast.live.meeting.gossip_roster import GossipRoster
 from semcast.live.meeting.neighbours import Neighbours
-from semcast.live.meeting.roster import is_life
 from semcast.live.meeting.session import Session
-from semcast.live.meeting.why_not import why_nobody, why_not_alone
+from semcast.live.meeting.why_not import stay_out, why_nobody, why_not_alone
 from semcast.live.sockets.address import Address
 from semcast.live.sockets.packed_address import packed, unpacked
 from semcast.protocol.epidemic.member import EpidemicMember
@@ -34,7 +32,6 @@ from semcast.protocol.epidemic.overlay.pull import Pull, PullConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outgoing
 from semcast.wire.families.overlay import Entry
-from semcast.wire.keys import Keyring
 
 _MS: Final = 1_000_000
 # Who has heard nobody for so long begins the group by itself.
@@ -130,10 +127,8 @@ class GossipSession(Session):
         if overlay is None:
             if now_ns >= self._alone_ns():
                 why_not = why_not_alone(self, self._gossip.other_kind)
-                if self._gossip.other_kind:
-                    self._stay_out(why_not)
-                elif why_not:
-                    self.end(why_not)
+                if why_not:
+                    stay_out(self, self._gossip, why_not)
                 else:
                     self._start(False, now_ns)
                     self._enter(now_ns)
@@ -146,11 +141,6 @@ class GossipSession(Session):
                 self._enter(now_ns)
             for told in self._neighbours.on_events(happened, roster):
                 self._tell(told, now_ns)
-
-    def _stay_out(self, why: str) -> None:
-        self.ended = OtherKindError(why, self._gossip.other_reliability)
-        if self.on_ended is not None:
-            self.on_ended()
 
     def _enter(self, now_ns: int) -> None:
         self._gossip.inside = True
@@ -323,23 +313,11 @@ class GossipSession(Session):
         """Anybody may come."""
 
     def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
-        who = repr(str(said.get("name"))[:64])
-        if said.get("gossip") is not True:
-            self._note_other_kind(who, said)
+        if not self._gossip.is_of_kind("gossip", said):
             if said.get("in") is not True:
                 self._speak_soon(came.now_ns)
         elif self._greets(said, came):
             super()._on_hello(said, came)
-
-    def _note_other_kind(self, who: str, said: Mapping[str, Any]) -> None:
-        roster = self._gossip
-        if said.get("open") is not True:
-            roster.other_kind = f"{who} says that its members are counted; say members or size, too"
-            return
-        roster.other_reliability = "sender" if said.get("feed") is True else "group"
-        roster.other_kind = (
-            f"{who} has another reliability; join with reliability={roster.other_reliability!r}"
-        )
 
     def _greets(self, said: Mapping[str, Any], came: Came) -> bool:
         """Whether to talk with the sender of a hello; in a large group many hear it."""
@@ -385,19 +363,9 @@ class GossipSession(Session):
         if roster.former_incarnation < self.me.incarnation:
             return
         if roster.inside:
-            self.end(
-                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own"
-                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
-                may_take=True,
-            )
-            return
-        life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
-        if not is_life(life):
-            self.end(f"{self.config.name!r} has used up its lives; join by another name")
-            return
-        self.member = self.overlay = None
-        self._begin(life)
+            self._end_for_namesake()
+        elif self._begin_later():
+            self.member = self.overlay = None
 
     def evict(self, member: int, now_ns: int) -> None:
         """Nobody puts anybody out of such a group."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
+from semcast.live.meeting.free_roster import FreeRoster
 from semcast.live.meeting.roster import (
     HELLO_BYTES_MAX,
     Peer,
-    Roster,
     as_json,
     is_address,
     is_life,
@@ -33,20 +33,14 @@ _BOOK_BYTES: Final = 32
 FORGET_NS: Final = 10_000_000_000
 
 
-class OpenRoster(Roster):
+class OpenRoster(FreeRoster):
     """Who is known of an open group."""
 
     def __init__(self, name: str, incarnation: int, reads: bool, feed: bool) -> None:
         """`reads`: this process only receives. `feed`: each sender has readers of its own."""
-        super().__init__(name, incarnation, ())
+        super().__init__(name, incarnation)
         self._reads: Final = reads
         self._feed: Final = feed
-        # Whether this process is in, and how often it has said hello in vain.
-        self.inside = False
-        self.tries = 0
-        # Who says that the group of this name is a closed one, or promises something else.
-        self.other_kind = ""
-        self.other_reliability = ""
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -74,13 +68,6 @@ class OpenRoster(Roster):
             parts[-1].append(row)
             room -= size
         return parts
-
-    @property
-    def complete(self) -> bool:
-        return self.inside
-
-    def missing(self) -> str:
-        return "nobody has let it in" if self.peers else "nobody has answered"
 
     def addresses(self) -> list[Address]:
         known = sorted(self.peers.values(), key=lambda peer: peer.id)

@@ -16,15 +16,14 @@ from typing import Any, Final
 
 from semcast.ids import Source
 from semcast.live.meeting.crowd import Crowd
-from semcast.live.meeting.door import Came, later_life, next_life
+from semcast.live.meeting.door import Came, next_life
 from semcast.live.meeting.entrance import SEEK_NS, Entrance
 from semcast.live.meeting.news import News
 from semcast.live.meeting.notes import hello_pause_ns
-from semcast.live.meeting.roster import is_life
+from semcast.live.meeting.why_not import stay_out
 from semcast.live.sockets.address import Address
 from semcast.protocol.membership.newcomer import Newcomer
 from semcast.protocol.membership.view import View, scatter
-from semcast.wire.keys import Keyring
 from semcast.wire.limits import Limits
 
 # Senders of a feed answer within `SEEK_NS`; if one has, others do so soon after.
@@ -101,7 +100,7 @@ class OpenSession(Entrance):
                 alone = len(newcomer.view.present) == 1
                 why_not = self._why_not_alone() if alone and member is None else ""
                 if why_not:
-                    self.stay_out(why_not)
+                    stay_out(self, self._open, why_not)
                 else:
                     self._enter(newcomer.view, now_ns)
             elif newcomer is None and self.ended is None:
@@ -152,13 +151,11 @@ class OpenSession(Entrance):
         application takes what waits for it.
         """
         life = next_life(int(self.me.incarnation), now_ns, self._stream.getrandbits(62))
-        if not is_life(life):
-            self.end(f"{self.config.name!r} has used up its lives; join by another name")
+        if not self._begin_life(life):
             return
         self.rejoined += 1
         self.seeking = True
         self._seen = None
-        self._begin(life)
         self._seek(now_ns)
 
     @property
@@ -289,20 +286,10 @@ class OpenSession(Entrance):
         if roster.former_incarnation < self.me.incarnation:
             return
         if roster.inside:
-            self.end(
-                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own"
-                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
-                may_take=True,
-            )
-            return
-        life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
-        if not is_life(life):
-            self.end(f"{self.config.name!r} has used up its lives; join by another name")
-            return
-        self.member = None
-        self._begin(life)
-        self._seek(now_ns)
+            self._end_for_namesake()
+        elif self._begin_later():
+            self.member = None
+            self._seek(now_ns)
 
     def _let_in(self, came: Came) -> bool:
         if not super()._let_in(came):

@@ -270,13 +270,9 @@ class Session(NoteExchange):
         self._expect()
         self.transport.peers = roster.addresses()
         if self.member is None:
-            if roster.former_incarnation >= self.me.incarnation:
-                # The clock was set back since the former life, or another process has this name.
-                life = later_life(roster.former_incarnation, self._stream.getrandbits(62))
-                if not is_life(life):
-                    self.end(f"{self.config.name!r} has used up its lives; join by another name")
-                    return
-                self._begin(life)
+            # The clock may be set back since the former life, or another process has this name.
+            if roster.former_incarnation >= self.me.incarnation and not self._begin_later():
+                return
             if roster.complete:
                 self._complete(now_ns)
             return
@@ -287,13 +283,30 @@ class Session(NoteExchange):
                 may_take=True,
             )
         if roster.former_incarnation > self.me.incarnation:
-            self.end(
-                f"another process has joined {self.config.group!r} as {self.config.name!r}; "
-                "give each member a name of its own"
-                + ("" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"),
-                may_take=True,
-            )
+            self._end_for_namesake()
         self._remove_gone(now_ns)
+
+    def _begin_later(self) -> bool:
+        """Take a life after the one that others know of; False if there is none, which ends it."""
+        life = later_life(self.roster.former_incarnation, self._stream.getrandbits(62))
+        return self._begin_life(life)
+
+    def _begin_life(self, life: int) -> bool:
+        """Begin that life; False if it is out of range, which ends it."""
+        if not is_life(life):
+            self.end(f"{self.config.name!r} has used up its lives; join by another name")
+            return False
+        self._begin(life)
+        return True
+
+    def _end_for_namesake(self) -> None:
+        """Another process has this name, and is there."""
+        forger = "" if isinstance(self.keys, Keyring) else ", and a secret if it was a forger"
+        self.end(
+            f"another process has joined {self.config.group!r} as {self.config.name!r}; "
+            f"give each member a name of its own{forger}",
+            may_take=True,
+        )
 
     def _remove_gone(self, now_ns: int) -> None:
         assert self.member is not None

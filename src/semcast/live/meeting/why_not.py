@@ -1,6 +1,18 @@
 """Why a process is not in an open group: what it has heard goes in, a text for people comes out."""
 
+from semcast.errors import OtherKindError
+from semcast.live.meeting.free_roster import FreeRoster
 from semcast.live.meeting.session import Session
+
+
+def stay_out(session: Session, roster: FreeRoster, why: str) -> None:
+    """Give up, since a process cannot get in."""
+    if session.ended is None and roster.other_kind:
+        session.ended = OtherKindError(why, roster.other_reliability)
+        if session.on_ended is not None:
+            session.on_ended()
+    else:
+        session.end(why)
 
 
 def why_not_alone(session: Session, other_kind: str) -> str:
