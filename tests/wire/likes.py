@@ -17,6 +17,8 @@ from semcast.wire.families.measures import ECHO, TIMES, TREE
 from semcast.wire.families.overlay import DISCONNECT, ENTER, NEIGHBOR, PULSE, SHUFFLE
 from semcast.wire.families.pasts import PAST
 from semcast.wire.families.probes import ASK, PING, VOUCH
+from semcast.wire.families.propagation import LINK, OUT
+from semcast.wire.families.propagation import PIECE as LINK_PIECE
 from semcast.wire.families.pull import IHAVE, SUMMARY, WANT
 from semcast.wire.families.readers import BEGIN, HAVE, SUBSCRIBE
 from semcast.wire.families.repair import COVERED, FRAGMENT, NAK
@@ -150,6 +152,12 @@ SHAPES: dict[int, st.SearchStrategy[bytes]] = {
     RUMOUR: joined(NUMBERS, _U32, st.binary(min_size=12, max_size=40)),
     STAMP: _U32,
     HEARD: joined(_U32, _U32),
+    LINK_PIECE: joined(NUMBERS, NUMBERS, st.binary(max_size=40)),
+    LINK: joined(
+        *(NUMBERS, _SPANS, _SPANS, _SPANS),
+        st.lists(joined(_SMALL, _SMALL, _SMALL), max_size=14).map(b"".join),
+    ),
+    OUT: joined(NUMBERS, NUMBERS),
 }
 # Flag RELAYED puts a source in front of the body of these. In others, that bit means another thing.
 _WITH_ORIGIN = (DATA, FRAGMENT, JOIN, RUMOUR)

@@ -31,6 +31,7 @@ from semcast.wire.families.overlay import (
 )
 from semcast.wire.families.pasts import Past
 from semcast.wire.families.probes import Ask, Ping, ProbeFrame, Vouch
+from semcast.wire.families.propagation import LANES, ROWS_MAX, Link, Out, Piece
 from semcast.wire.families.pull import IHave, PullFrame, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
@@ -353,13 +354,27 @@ def epidemic(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     return rumours(room) | st.builds(Stamp, NUMBERS) | st.builds(Heard, NUMBERS, NUMBERS)
 
 
+def links(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
+    """What sites of a federation send each other."""
+    lane = st.integers(0, LANES - 1)
+    three = st.tuples(SEQS, COUNTS, COUNTS)
+    row = st.tuples(lane, SEQS, SEQS).map(lambda row: (row[0], min(row[1:]), max(row[1:])))
+    rows = st.lists(row, max_size=min(ROWS_MAX, rows_max(room, 80, 24)))
+    data = st.binary(min_size=1, max_size=40) | st.integers(1, room - 20).map(body_of)
+    return (
+        st.builds(Piece, COUNTS, lane, SEQS, st.booleans(), st.booleans(), data)
+        | st.builds(Link, COUNTS, st.lists(three, min_size=LANES, max_size=LANES), rows)
+        | st.builds(Out, COUNTS, SEQS)
+    )
+
+
 def controls(room: int = ROOM) -> st.SearchStrategy[ControlFrame]:
     votes: st.SearchStrategy[ControlFrame] = vectors(room) | rounds(room) | measures(room)
     membership: st.SearchStrategy[ControlFrame] = lives(room) | probes() | states(room)
     pasts = st.builds(Past, st.sampled_from([0, 1, 2, 4, 8, 9]), SOURCES_ANY, COUNTS)
     membership = membership | agreements(room) | readers(room) | pasts
     gossip: st.SearchStrategy[ControlFrame] = epidemic(room) | overlays() | pulls()
-    return fragments(room) | naks(room) | covereds(room) | votes | membership | gossip
+    return fragments(room) | naks(room) | covereds(room) | votes | membership | gossip | links(room)
 
 
 def items(room: int = ROOM) -> st.SearchStrategy[list[Item]]:

@@ -30,7 +30,7 @@ from semcast.errors import RemoteProtocolError
 from semcast.ids import SEQ_MAX, Source
 from semcast.wire.decode import Decoder
 from semcast.wire.encode import FrameWriter, bitmap_words
-from semcast.wire.families import agreement, overlay, pull, votes
+from semcast.wire.families import agreement, overlay, propagation, pull, votes
 from semcast.wire.families.agreement import Ballot, Join, Lack, PartOf, Wishes
 from semcast.wire.families.epidemic import HEARD, RUMOUR, STAMP, Heard, Rumour, Stamp
 from semcast.wire.families.lives import LIVES, Lives
@@ -381,6 +381,9 @@ def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None
         RUMOUR: Rumour(SENDER, 1, 0, bytes(16)),
         STAMP: Stamp(1),
         HEARD: Heard(1, 1),
+        propagation.PIECE: propagation.Piece(1, 0, 1, False, False, b"p"),
+        propagation.LINK: propagation.Link(1, [(1, 0, 0)] * 3, []),
+        propagation.OUT: propagation.Out(1, 1),
     }
     frames = bytearray(encoded([known[kind]]) if kind in known else frame(COVERED, bytes(16)))
     assert frames[0] == kind
@@ -395,7 +398,8 @@ def test_unknown_flags_of_a_known_frame_are_refused(kind: int, bit: int) -> None
     meant[agreement.JOIN] = RELAYED | agreement.CONTACT
     meant[agreement.WISHES] = agreement.ANSWER
     meant[RUMOUR] = RELAYED
-    meant[STABILITY] |= votes.LEFT_OUT | votes.FORMER_LEFT_OUT
+    meant[propagation.PIECE] = 0x1E
+    meant[STABILITY] |= votes.LEFT_OUT | votes.FORMER_LEFT_OUT | votes.WANTED | votes.QUIET
     if 1 << bit & meant.get(kind, 0):
         return
     with pytest.raises(RemoteProtocolError, match=f"frame of type {kind:#x} .*flags"):

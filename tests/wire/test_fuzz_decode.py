@@ -51,6 +51,8 @@ from semcast.wire.families.overlay import (
 )
 from semcast.wire.families.pasts import ENDED, Past
 from semcast.wire.families.probes import ASK, PING, VOUCH, Ask, Ping, Vouch
+from semcast.wire.families.propagation import OUT, Link, Out
+from semcast.wire.families.propagation import Piece as LinkPiece
 from semcast.wire.families.pull import IHave, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
@@ -86,7 +88,8 @@ EVERYTHING: list[Item] = [
     Covered(OTHERS[1], [(2, SENDER, 9), (3, OTHERS[0], 1)]),
     Vector(9, 2, False, 12, 0b1011, [Progress(SENDER, 1, 2, 3), Progress(OTHERS[0], 0, 0, 0)]),
     Vector(SEQ_MAX, 1, True, 13, 1 << 70, []),
-    Vector(9, 2, False, 12, 1, [], [OTHERS[0], SENDER], True, True, True),
+    Vector(9, 2, False, 12, 1, [], [OTHERS[0], SENDER], True, True, True, True),
+    Vector(9, 2, False, 0, 0b1011, [], wanted=True, quiet=True),
     Round(9, 2, True, 2, 1, 7, 5, 99, 12, 3, 4, [(SENDER, 1, 2), (OTHERS[0], 0, 9)]),
     Round(0, 0, False, 1, 0, 0, -1, 0, 1, 0, 0, []),
     Echo(False, 77),
@@ -130,6 +133,9 @@ EVERYTHING: list[Item] = [
     Rumour(OTHERS[0], 9, 4, b"the bytes of a message"),
     Stamp(0xFFFF_FFFF),
     Heard(7, 5),
+    LinkPiece(3, 1, 7, True, False, b"a piece of a record"),
+    Link(3, [(1, 0, 256), (8, 5, 300), (9, 9, 9)], [(1, 6, 7), (2, 9, 9)]),
+    Out(3, 7),
 ]
 FRAMES = encoded(EVERYTHING)
 # How large the bodies of frames without rows are.
@@ -144,6 +150,7 @@ FIXED_BYTES = {
     HEARD: 8,
     PULSE: 30,
     DISCONNECT: 0,
+    OUT: 16,
 }
 
 
@@ -222,6 +229,10 @@ def gossip_bytes(control: ControlFrame) -> int:
             return 32 * len(control.ranges)
         case IHave():
             return 26 * len(control.told)
+        case LinkPiece():
+            return 16 + len(control.data)
+        case Link():
+            return 8 + 24 * (len(control.lanes) + len(control.missing))
     return FIXED_BYTES[int(control.frame_kind())]
 
 

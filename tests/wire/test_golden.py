@@ -32,6 +32,7 @@ from semcast.wire.families.measures import Echo, Times, Tree
 from semcast.wire.families.overlay import Disconnect, Enter, Entry, Neighbor, Pulse, Shuffle
 from semcast.wire.families.pasts import Past
 from semcast.wire.families.probes import ACCUSES, AGE_NEVER, ANSWERS, ASKS, Ask, Ping, Vouch
+from semcast.wire.families.propagation import Link, Out, Piece
 from semcast.wire.families.pull import IHave, Summary, Want
 from semcast.wire.families.readers import Begin, Have, Subscribe
 from semcast.wire.families.repair import Covered, Fragment, Nak
@@ -89,6 +90,7 @@ EXPECTED: dict[str, list[Item]] = {
             former_left_out=True,
         ),
         Vector(0x99, 7, False, 13, 0b1, [], waits=True),
+        Vector(0x99, 7, False, 14, 0b1, [], wanted=True, quiet=True),
     ],
     "frames_round": [
         Round(0x99, 7, True, 2, 1, 0x0203, 0x1122, 0x55, 12, 3, 4, [(OTHER, 20, 30)]),
@@ -177,6 +179,17 @@ EXPECTED: dict[str, list[Item]] = {
     ],
     "frames_part": [PartOf(0x66, VIEW_PARCEL, 7, 1, 2, b"part")],
     "frames_lack": [Lack(0x66, 7, [(3, 3), (10, 0x0102)]), Lack(0, 7, [])],
+    "frames_piece": [
+        Piece(0x33, 0, 1, True, True, b"all"),
+        Piece(0x0A0B, 1, 7, True, False, b"be"),
+        Piece(0, 2, SEQ_MAX, False, True, b"g"),
+        Piece(0x33, 2, 8, False, False, b"mid"),
+    ],
+    "frames_link": [
+        Link(0x33, [(1, 0, 256), (8, 5, 300), (SEQ_MAX, 0x0102, 0)], [(1, 6, 7), (2, 9, 9)]),
+        Link(0, [(1, 0, 0)] * 3, []),
+    ],
+    "frames_out": [Out(0x33, 7)],
 }
 # In these, more is shown than frames that are encoded and decoded.
 OTHERS = {"frames_unknown", "frames_datagram"}

@@ -20,6 +20,7 @@ to older ones. A source on the wire is its sender i64 and its incarnation i64.
     0x33-0x37  gossip: reserved
     0x38-0x3c  gossip: partial views                  families/overlay.py
     0x3d-0x3f  gossip: repair by pulling, the tree    families/pull.py
+    0x41-0x43  propagation: links between sites       families/propagation.py
     0x40       NOTE, bytes for the world around members, alone in its datagram; see note.py
 
 All but DATA and NOTE are control frames. Each is a class that derives from `ControlFrame` and

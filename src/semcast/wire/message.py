@@ -62,7 +62,12 @@ class Message(Mark):
         """The name of the member that sent it, also of one that has restarted since; its id in
         hexadecimal if nobody said the name.
         """
-        return self.source.name or f"{self.source.sender:x}"
+        return self.source.name or f"{self.source.site:x}"
+
+    @property
+    def group(self) -> str:
+        """In a federation the name of the group that it was sent to; nothing elsewhere."""
+        return self.source.group
 
     @property
     def payload(self) -> bytes:

@@ -58,6 +58,10 @@ class Sources:
             if sender in names:
                 source.name = names[sender]
 
+    def is_named(self, sender: int, name: str) -> bool:
+        """Whether this is what the sender is called already."""
+        return self._names.get(sender) == name
+
     def unname(self, sender: int) -> None:
         """Forget what this sender is called."""
         self._names.pop(sender, None)

@@ -16,6 +16,7 @@ from semcast.wire.families import (
     overlay,
     pasts,
     probes,
+    propagation,
     pull,
     readers,
     repair,
@@ -39,6 +40,7 @@ FAMILIES: Final[tuple[tuple[FrameType, ...], ...]] = (
     epidemic.FAMILY,
     overlay.FAMILY,
     pull.FAMILY,
+    propagation.FAMILY,
 )
 
 

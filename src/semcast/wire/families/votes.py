@@ -7,7 +7,10 @@
 
 A STABILITY has flag WAITS when its sender has no room until it gets votes. It has flag LEFT_OUT
 when a voter of this round may have left out lives of which it has messages, and FORMER_LEFT_OUT
-when one of the round before may have.
+when one of the round before may have. It has flag WANTED when a voter of this round, which is new,
+has no vote on some source before the round is over: then nobody rests. A STABILITY with flag QUIET
+is of no round and has no rows: its voters are members that had sent nothing when they installed
+this view.
 """
 
 from dataclasses import dataclass
@@ -29,6 +32,9 @@ SAFETY: Final = 0x06
 WAITS: Final = 0x01
 LEFT_OUT: Final = 0x02
 FORMER_LEFT_OUT: Final = 0x04
+WANTED: Final = 0x08
+QUIET: Final = 0x10
+_FLAGS: Final = WAITS | LEFT_OUT | FORMER_LEFT_OUT | WANTED | QUIET
 _HEAD_BYTES: Final = 24
 _SOURCE_BYTES: Final = 16
 _ROW_BYTES: Final = 40
@@ -76,6 +82,10 @@ class Vector(ControlFrame):
     former_left_out: bool
     # Whether the sender of this vector has no room to send until it gets votes.
     waits: bool
+    # Whether a newcomer needs this round to end.
+    wanted: bool
+    # Whether this is no round: the voters had sent nothing when they installed this view.
+    quiet: bool
 
     def __init__(
         self,
@@ -89,11 +99,15 @@ class Vector(ControlFrame):
         left_out: bool = False,
         former_left_out: bool = False,
         waits: bool = False,
+        wanted: bool = False,
+        quiet: bool = False,
     ) -> None:
         self.view = view
         self.number = number
         self.safety = safety
         self.waits = waits
+        self.wanted = wanted
+        self.quiet = quiet
         self.round = round
         self.voters = voters
         self.rows = rows
@@ -105,11 +119,14 @@ class Vector(ControlFrame):
         return SAFETY if self.safety else STABILITY
 
     def flags(self) -> i64:
-        assert not (self.waits and self.safety), "only stability is waited for"
+        waited_for = self.waits or self.wanted or self.quiet
+        assert not (waited_for and self.safety), "only stability is waited for"
         return (
             (WAITS if self.waits else 0)
             | (LEFT_OUT if self.left_out else 0)
             | (FORMER_LEFT_OUT if self.former_left_out else 0)
+            | (WANTED if self.wanted else 0)
+            | (QUIET if self.quiet else 0)
         )
 
     def view_digest(self) -> i64:
@@ -147,6 +164,11 @@ class Vector(ControlFrame):
         voters_len, ended_count = body.u16(at + VIEW_BYTES + 8), body.u16(at + VIEW_BYTES + 10)
         ended_at = at + _HEAD_BYTES + voters_len
         rows_at = ended_at + _SOURCE_BYTES * ended_count
+        if body.flags & QUIET != 0 and (ended_count > 0 or rows_at < body.end):
+            raise RemoteProtocolError(
+                f"vector of quiet members with {ended_count} sources that ended and "
+                f"{max(0, body.end - rows_at)} bytes of rows"
+            )
         if rows_at > body.end:
             raise RemoteProtocolError(
                 f"vector says {voters_len} bytes of voters and {ended_count} sources that ended, "
@@ -171,6 +193,8 @@ class Vector(ControlFrame):
             body.flags & LEFT_OUT != 0,
             body.flags & FORMER_LEFT_OUT != 0,
             body.flags & WAITS != 0,
+            body.flags & WANTED != 0,
+            body.flags & QUIET != 0,
         )
 
 
@@ -179,6 +203,6 @@ def _bytes_of(voters: int) -> i64:
 
 
 FAMILY: Final[tuple[FrameType, ...]] = (
-    FrameType("STABILITY", STABILITY, WAITS | LEFT_OUT | FORMER_LEFT_OUT, Vector.read),
+    FrameType("STABILITY", STABILITY, _FLAGS, Vector.read),
     FrameType("SAFETY", SAFETY, 0, Vector.read),
 )

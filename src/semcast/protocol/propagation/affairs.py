@@ -1,0 +1,595 @@
+"""The affairs of a site: all that it does beside passing messages on.
+
+It tells sources what became of their messages, its parent what all below it have, and its children
+what everybody has. It asks the manager for what its application wants, stands still for a recovery,
+fetches what it lacks then, and learns when the others have gone on without it.
+"""
+
+from collections import deque
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from semcast.errors import RemoteProtocolError
+from semcast.ids import NEVER, Source
+from semcast.protocol.observer import Observer
+from semcast.protocol.propagation.catching import Catching
+from semcast.protocol.propagation.config import FederationConfig, Seat, groups_of
+from semcast.protocol.propagation.entries import Streams, read_group
+from semcast.protocol.propagation.graph import NO_SITE, Graph
+from semcast.protocol.propagation.manager import Manager, Sites
+from semcast.protocol.propagation.memory import Memory, Recalled
+from semcast.protocol.propagation.neighbour import Listener, Neighbour, Neighbours
+from semcast.protocol.propagation.own import Own
+from semcast.protocol.propagation.passing import Passing
+from semcast.protocol.propagation.records import (
+    ACCEPT,
+    BOUNCE,
+    CLOSE,
+    DONE,
+    FETCH,
+    FETCHED,
+    FLOOR,
+    FREEZE,
+    OPEN,
+    OPENED,
+    POLL,
+    PROMISE,
+    PROPOSE,
+    REACHED,
+    REFER,
+    REPORT,
+    RESUME,
+    ROLLBACK,
+    SETTLED,
+    WANT,
+    Opening,
+    read_motion,
+    read_opening,
+    read_places,
+    read_report,
+    read_want,
+    write_numbers,
+    write_places,
+    write_report,
+    write_want,
+)
+from semcast.protocol.propagation.recovering import Past
+from semcast.protocol.propagation.resuming import Resuming
+from semcast.protocol.propagation.returning import Returning
+from semcast.protocol.propagation.rule_names import make_graph
+from semcast.protocol.propagation.turns import Turns
+from semcast.wire.record_fields import RecordReader, RecordWriter
+
+# What only a site that has a seat, in the life that the seat is for, can say to a manager: the word
+# of another life would make a majority of sites that are not there.
+_OF_SEATS: Final = (PROMISE, ACCEPT, REPORT, OPENED)
+
+
+@final
+class _Hands(Sites):
+    """What the manager of this site does, done by the site."""
+
+    def __init__(self, affairs: "Affairs") -> None:
+        super().__init__()
+        self._affairs: Final = affairs
+
+    def tell(self, site: int, record: bytes, now_ns: i64) -> None:
+        self._affairs.tell(site, record, now_ns)
+
+    def heard_ns(self, seat: Seat) -> i64:
+        return self._affairs.heard_ns(seat)
+
+    def graph_for(self, seats: tuple[Seat, ...], old: Graph, number: int) -> Graph:
+        sites = [seat.sender for seat in seats]
+        # The manager may be about to leave.
+        center = self._affairs.site if self._affairs.site in sites else min(sites, default=NO_SITE)
+        return make_graph(self._affairs.config.rule, groups_of(seats), number, old, center)
+
+    def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
+        self._affairs.learn(opening, record, now_ns)
+
+
+@final
+class Affairs(Listener):
+    """What a site has to do with others, but for passing messages on."""
+
+    def __init__(
+        self,
+        me: Source,
+        config: FederationConfig,
+        own: Own,
+        turns: Turns,
+        streams: Streams,
+        neighbours: Neighbours,
+        memory: Memory,
+        message_bytes_max: int,
+        observer: Observer | None,
+    ) -> None:
+        super().__init__()
+        self._memory: Final = memory
+        self.config: Final = config
+        self._source: Final = me
+        self._me: Final = int(me.sender)
+        self.site: Final = self._me
+        self._own: Final = own
+        self._turns: Final = turns
+        self._streams: Final = streams
+        self._neighbours: Final = neighbours
+        self._bytes_max: Final = message_bytes_max
+        self._observer: Final = observer
+        self.manager: Final = Manager(me, config, streams, memory, _Hands(self))
+        # What this site says to itself, so that nothing is done in the midst of something else.
+        self._to_me: Final[deque[bytes]] = deque()
+        # What the application wants: a seat, or to leave; and when to ask for it again.
+        self.wish: Seat | None = None
+        self.leaves = False
+        self._ask_ns: i64 = NEVER
+        self._contacts: Final[list[Source]] = []
+        self._contact: int = 0
+        self._settle_ns: i64 = NEVER
+        self._look_ns: i64 = NEVER
+        # The newest graph of which the manager knew when this site reported what it has.
+        self._reported: int = 0
+        # Graphs that are not known to be open everywhere.
+        self._past: Final[Past] = {}
+        self.catching: Final = Catching(
+            turns, streams, message_bytes_max, config.silence_ns, self._tell_later
+        )
+        self.returning: Final = Returning(me, streams, turns.delivery, memory, observer)
+        self.resuming: Final = Resuming(me, own, turns, neighbours, self._tell_later)
+
+    # -- telling -----------------------------------------------------------------------------------
+
+    def _tell_later(self, site: int, record: bytes) -> None:
+        self.tell(site, record, 0)
+
+    def tell(self, site: int, record: bytes, now_ns: i64) -> None:  # noqa: ARG002
+        """Say something to a site on CONTROL."""
+        if site == self._me:
+            self._to_me.append(record)
+            return
+        neighbour = self._know(site)
+        if neighbour is not None:
+            neighbour.tell(record)
+
+    def _know(self, site: int) -> Neighbour | None:
+        """A site that this one deals with, or has to from now on."""
+        known = self._neighbours.find(site)
+        opening = self.manager.opening
+        seat = None if opening is None else opening.seat(site)
+        if seat is None or site == self._me:
+            return known
+        if known is None or known.to.incarnation < seat.life:
+            known = self._neighbours.meet(seat.source)
+        return known
+
+    def heard_ns(self, seat: Seat) -> i64:
+        """When a site was last heard, in its life; -1: never; -2: it is in another life."""
+        neighbour = self._neighbours.find(seat.sender)
+        if neighbour is None or neighbour.to.incarnation < seat.life:
+            return -1
+        return -2 if neighbour.to.incarnation > seat.life else neighbour.link.heard_ns
+
+    def on_control(self, record: bytes, source: Source, now_ns: i64) -> None:
+        """A record came on CONTROL."""
+        body = RecordReader(record)
+        kind = record[0]
+        site = int(source.sender)
+        if kind in (BOUNCE, SETTLED, REACHED, FLOOR):
+            self._on_progress(kind, body, site)
+        elif kind == FETCH:
+            self.catching.on_fetch(body, site)
+        elif kind == FETCHED:
+            self.catching.on_fetched(body, now_ns)
+        elif kind in (WANT, REFER, ROLLBACK):
+            self._on_coming(kind, body, source, now_ns)
+        elif kind == RESUME:
+            if self.resuming.on_resume(body, source):
+                self._came_back(source, now_ns)
+        elif kind == CLOSE:
+            self._turns.order(record)
+        elif kind == OPEN:
+            opening = read_opening(record, self._streams)
+            if opening.recovers:
+                self.learn(opening, record, now_ns)
+            else:
+                self._turns.order(record)
+        elif kind not in _OF_SEATS or self._is_seated(source):
+            self._on_council(kind, body, site, now_ns)
+
+    def _is_seated(self, source: Source) -> bool:
+        """Whether a life of a site has a seat in the newest opening, so that its word counts."""
+        opening = self.manager.opening
+        seat = None if opening is None else opening.seat(int(source.sender))
+        return seat is not None and seat.life == source.incarnation
+
+    def work(self, now_ns: i64) -> None:
+        """Do what this site has told itself, and what follows from what was passed on."""
+        while True:
+            while self._to_me:
+                self.on_control(self._to_me.popleft(), self._source, now_ns)
+            self.catching.work(now_ns)
+            self._turns.work()
+            self._after_work(now_ns)
+            if not self._to_me:
+                return
+
+    def _after_work(self, now_ns: i64) -> None:
+        turns = self._turns
+        for entry, primary in turns.bounces:
+            out = RecordWriter(BOUNCE)
+            out.source(entry.stream)
+            out.text(entry.group)
+            out.number(entry.seq)
+            out.number(entry.attempt)
+            out.number(turns.number)
+            out.number(primary)
+            self.tell(int(entry.stream.site), out.take(), now_ns)
+        turns.bounces.clear()
+        for opening, before in turns.opened:
+            if before is not None:
+                self._tell_sources(before, now_ns)
+            self._past[opening.number] = dict(opening.graph.groups)
+            self.manager.decided(opening, now_ns)
+            self.returning.opened(opening)
+            for site, life in opening.gone:
+                self._neighbours.forget(site, life)
+            self._after_opening(opening, now_ns)
+        turns.opened.clear()
+        for site in self._own.targets():
+            self._know(site)
+        passing = turns.passing
+        if passing is not None and (passing.groups_changed or passing.streams_changed):
+            self._settle_ns = min(self._settle_ns, now_ns + self.config.settle_ns)
+
+    def _after_opening(self, opening: Opening, now_ns: i64) -> None:
+        self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
+        seat = opening.seat(self._me)
+        wish = self.wish
+        if seat is None or wish is None:
+            return
+        if self.leaves or seat.version < wish.version:
+            self._ask_ns = now_ns
+        else:
+            self._ask_ns = NEVER
+        if self._look_ns == NEVER:
+            self._look_ns = now_ns + self.config.null_ns
+
+    # -- how messages get on -----------------------------------------------------------------------
+
+    def _on_progress(self, kind: int, body: RecordReader, site: int) -> None:
+        turns = self._turns
+        passing = turns.passing
+        if kind == BOUNCE:
+            source = body.source()
+            group = read_group(body)
+            seq, attempt = body.seq(), body.seq()
+            graph, primary = body.seq_or_none(), body.number()
+            body.end()
+            stream = self._streams.stream(int(source.sender), int(source.incarnation), group)
+            self._own.bounced(stream, seq, attempt, graph, primary)
+        elif kind == SETTLED:
+            graph = body.seq_or_none()
+            for _ in range(body.count(28)):
+                life, group = body.site(), read_group(body)
+                accepted, stable = body.seq_or_none(), body.seq_or_none()
+                self._own.settled(
+                    self._streams.stream(self._me, life, group), graph, accepted, stable
+                )
+            body.end()
+        else:
+            graph, places = read_places(body)
+            if passing is None or graph != turns.number:
+                return
+            if kind == REACHED:
+                for group, place in places:
+                    passing.child_reached(site, group, place)
+            elif passing.graph.parent(self._me) == site:
+                self._settle_below(graph, places)
+
+    def _settle_below(self, graph: int, places: list[tuple[str, int]]) -> None:
+        """Everybody has these: forget them, and tell the children."""
+        turns = self._turns
+        assert turns.passing is not None
+        rows: dict[int, list[tuple[str, int]]] = {}
+        for group, place in places:
+            turns.history.settle(graph, group, place)
+            for child in turns.passing.graph.next_sites(self._me, group):
+                rows.setdefault(child, []).append((group, place))
+        for child, below in rows.items():
+            self.tell(child, write_places(FLOOR, graph, below), 0)
+
+    def _settle(self, now_ns: i64) -> None:
+        """Say what has changed: to the parent, to the children, and to sources."""
+        self._settle_ns = NEVER
+        turns = self._turns
+        passing = turns.passing
+        if passing is None:
+            return
+        up: list[tuple[str, int]] = []
+        down: list[tuple[str, int]] = []
+        for group in passing.groups_changed:
+            if passing.is_primary(group):
+                down.append((group, passing.floor(group)))
+            else:
+                up.append((group, passing.reached(group)))
+        parent = passing.graph.parent(self._me)
+        if up and parent != NO_SITE:
+            self.tell(parent, write_places(REACHED, turns.number, up), now_ns)
+        if down:
+            self._settle_below(turns.number, down)
+        passing.groups_changed.clear()
+        self._tell_sources(passing, now_ns)
+
+    def _tell_sources(self, passing: Passing, now_ns: i64) -> None:
+        """Tell sources which of their messages have a place, and which everybody has."""
+        sources: dict[int, list[Source]] = {}
+        for stream in passing.streams_changed:
+            sources.setdefault(int(stream.site), []).append(stream)
+        for site, streams in sources.items():
+            out = RecordWriter(SETTLED)
+            out.number(passing.graph.number)
+            out.count(len(streams))
+            for stream in streams:
+                out.number(stream.incarnation)
+                out.text(stream.group)
+                out.number(passing.last.get(stream, 0))
+                out.number(passing.settled(stream))
+            self.tell(site, out.take(), now_ns)
+        passing.streams_changed.clear()
+
+    # -- coming and going --------------------------------------------------------------------------
+
+    def met(self, source: Source, now_ns: i64) -> None:
+        """Another site shows itself: a newcomer may ask it to be let in."""
+        if self._turns.opening is None and source not in self._contacts:
+            self._contacts.insert(0, source)
+            del self._contacts[8:]
+            self._contact = 0
+            self._ask_ns = min(self._ask_ns, now_ns)
+
+    def ask(self, now_ns: i64) -> None:
+        """Ask for what the application wants, soon."""
+        self._ask_ns = min(self._ask_ns, now_ns)
+
+    def _ask(self, now_ns: i64) -> None:
+        """Ask the manager for what the application wants; a newcomer asks whom it knows."""
+        self._ask_ns = now_ns + self.config.silence_ns // 2
+        wish = self.wish
+        if wish is None:
+            return
+        if self._turns.opening is None and not self.catching.busy:
+            # If there was a recovery, it went by without this site.
+            self._turns.frozen = False
+        returning = self.returning
+        record = write_want(wish, self.leaves, returning.former, returning.installed, self._streams)
+        if self._turns.opening is not None:
+            self.tell(self.manager.site, record, now_ns)
+        elif self._contacts:
+            contact = self._contacts[self._contact % len(self._contacts)]
+            self._contact += 1
+            self._neighbours.meet(contact).tell(record)
+
+    def _on_coming(self, kind: int, body: RecordReader, source: Source, now_ns: i64) -> None:
+        if kind == WANT:
+            seat, leaves, former, installed = read_want(body, self._streams)
+            if seat.sender != source.sender or seat.life != source.incarnation:
+                raise RemoteProtocolError("a site that wants something for somebody else")
+            if not self.manager.active:
+                self._refer(source)
+                return
+            answer = self.returning.answer(seat.sender, former, installed) if former else b""
+            neighbour = self._neighbours.find(seat.sender)
+            if answer and neighbour is not None:
+                neighbour.tell(answer)
+            self.manager.on_want(seat, leaves, now_ns)
+        elif kind == REFER:
+            manager = body.source()
+            body.end()
+            if self._turns.opening is None and manager.sender != self._me:
+                self._contacts.insert(0, manager)
+                del self._contacts[8:]
+                self._contact = 0
+                self._ask_ns = min(self._ask_ns, now_ns)
+        else:
+            redo, have = self.returning.told(body)
+            self.catching.redo(redo, have, now_ns)
+
+    def _refer(self, source: Source) -> None:
+        opening = self.manager.opening
+        seat = None if opening is None else opening.seat(self.manager.site)
+        if seat is None or seat.sender == self._me:
+            return
+        out = RecordWriter(REFER)
+        out.source(seat.source)
+        neighbour = self._neighbours.find(int(source.sender))
+        if neighbour is not None:
+            neighbour.tell(out.take())
+
+    def _came_back(self, source: Source, now_ns: i64) -> None:
+        """A site is in another life, and has all that it had."""
+        site = int(source.sender)
+        self.manager.came_back(site, int(source.incarnation), now_ns)
+        if site == self.manager.site:
+            self._ask_ns = min(self._ask_ns, now_ns)
+            self.tell(site, write_numbers(OPENED, self._turns.number), now_ns)
+        self._settle_ns = min(self._settle_ns, now_ns)
+
+    def greet(self, source: Source, known: bool, now_ns: i64) -> None:
+        """A site is met in this life for the first time. `known`: it was met in a former one."""
+        opening = self._turns.opening
+        seat = None if opening is None else opening.seat(int(source.sender))
+        if known:
+            self.resuming.greet(source)
+        elif seat is not None and seat.life < source.incarnation:
+            # It does not know that this site has a graph with its former life, and says nothing of
+            # itself: this site came while it was away.
+            self.resuming.greet(source)
+            self._came_back(source, now_ns)
+
+    def resume(self, recalled: Recalled, now_ns: i64) -> None:
+        """Go on where a former life was."""
+        opening = self._turns.opening
+        assert opening is not None
+        self.manager.ballots.recall(recalled.promised, recalled.accepted)
+        self.manager.decided(opening, now_ns)
+        self._past[opening.number] = dict(opening.graph.groups)
+        seat = opening.seat(self._me)
+        if seat is not None:
+            self.wish = seat
+        self._look_ns = now_ns + self.config.null_ns
+        self._settle_ns = now_ns
+        self.resuming.begin()
+        self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
+
+    # -- councils ----------------------------------------------------------------------------------
+
+    def _on_council(self, kind: int, body: RecordReader, site: int, now_ns: i64) -> None:
+        manager = self.manager
+        if kind == REPORT:
+            term, attempt, report, past = read_report(body, self._streams)
+            manager.on_report(term, attempt, report, past, site, now_ns)
+        elif kind in (PROMISE, PROPOSE):
+            term, parts = read_motion(body)
+            if kind == PROMISE:
+                manager.on_promise(term, parts, site, now_ns)
+            else:
+                manager.on_propose(term, parts, site, now_ns)
+        elif kind in (OPENED, DONE):
+            number = body.seq()
+            body.end()
+            if kind == OPENED:
+                manager.on_opened(number, site, now_ns)
+            else:
+                self._done(number)
+        elif kind == FREEZE:
+            term = (body.seq_or_none(), body.site())
+            attempt, number = body.seq_or_none(), body.seq_or_none()
+            body.end()
+            if manager.ballots.promise(term):
+                self._freeze(term, attempt, number, site, now_ns)
+        elif kind in (POLL, ACCEPT):
+            term = (body.seq_or_none(), body.site())
+            number = body.seq_or_none()
+            body.end()
+            if kind == POLL:
+                self._on_poll(term, number, site, now_ns)
+            else:
+                manager.on_accept(term, number, site, now_ns)
+        else:
+            raise RemoteProtocolError(f"record of kind {kind}, which there is not")
+
+    def _on_poll(self, term: tuple[int, int], number: int, site: int, now_ns: i64) -> None:
+        self.manager.on_poll(term, number, site, now_ns)
+        # Whoever becomes the manager has to hear what this site wants, and what it has opened.
+        self._ask_ns = min(self._ask_ns, now_ns)
+        if self._turns.number:
+            self.tell(site, write_numbers(OPENED, self._turns.number), now_ns)
+
+    def _done(self, number: int) -> None:
+        """All sites have opened this graph, so everybody has all that was before it."""
+        if number > self._turns.number:
+            return
+        self._turns.history.settle_before(number)
+        passing = self._turns.passing
+        if passing is not None and number == self._turns.number:
+            passing.all_before()
+        self._own.all_before(number)
+        for past in [past for past in self._past if past < number]:
+            del self._past[past]
+        self._memory.look()
+
+    # -- recovery ----------------------------------------------------------------------------------
+
+    def _freeze(
+        self, term: tuple[int, int], attempt: int, number: int, site: int, now_ns: i64
+    ) -> None:
+        """Stand still, and say what there is. What follows comes after the graph `number`: if this
+        site was about to go on with one up to that, it is not to do so after its report.
+        """
+        turns = self._turns
+        turns.frozen = True
+        self._reported = max(self._reported, number)
+        self.catching.give_up()
+        record = write_report(term, attempt, turns.report(), self._past, self._streams)
+        self.tell(site, record, now_ns)
+
+    def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
+        """An opening was decided. One after a failure counts as soon as this site has what it
+        lacks; others come down the tree.
+        """
+        self.manager.decided(opening, now_ns)
+        # The manager lets in whoever comes back before it has opened this graph itself.
+        self.returning.opened(opening)
+        seat = opening.seat(self._me)
+        known = max(self._turns.number, self._reported)
+        if not opening.recovers or opening.number <= known or seat is None:
+            return
+        if seat.life == self._source.incarnation:
+            missing = opening.missing_at(self._me, self._turns.report())
+            self.catching.go_on_with(opening, record, missing, now_ns)
+
+    def was_left(self, number: int) -> None:
+        """Others say that they have gone on without this site."""
+        if self._turns.opening is not None and number > self._turns.number:
+            self.returning.was_left(number)
+            self._turns.frozen = True
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def begin(self, opening: Opening, now_ns: i64) -> None:
+        """The first opening, which all who are in it know."""
+        self.manager.begin(opening, now_ns)
+        self._look_ns = now_ns + self.config.null_ns
+
+    def next_deadline_ns(self) -> i64:
+        """When `on_timer` is due."""
+        soonest = min(self._settle_ns, self._ask_ns, self.catching.due_ns)
+        return min(soonest, self.manager.next_deadline_ns(self._look_ns))
+
+    def on_timer(self, now_ns: i64) -> None:
+        """Do what is due."""
+        if self._settle_ns <= now_ns:
+            self._settle(now_ns)
+        if self._ask_ns <= now_ns:
+            self._ask(now_ns)
+        if self._look_ns <= now_ns:
+            self._look_ns = now_ns + self.config.null_ns
+            self._say_alive(now_ns)
+            self._see_targets(now_ns)
+        if not self.returning.out:
+            self.manager.on_timer(now_ns)
+
+    def _see_targets(self, now_ns: i64) -> None:
+        """Wait no longer for sites that have left. They go when others have heard what of their
+        messages has a place.
+        """
+        opening = self._turns.opening
+        if opening is None:
+            return
+        for target in self._own.targets():
+            neighbour = self._neighbours.find(target)
+            heard = -1 if neighbour is None else neighbour.link.heard_ns
+            left = target not in (NO_SITE, self._me) and opening.seat(target) is None
+            if left and now_ns - heard > self.config.silence_ns:
+                self._own.give_up_on(target, opening.graph)
+
+    def _say_alive(self, now_ns: i64) -> None:
+        """Let those who watch this site hear of it, if they have not lately."""
+        graph = self._turns.graph
+        opening = self.manager.opening
+        if opening is None or self.returning.out:
+            return
+        watched: set[int] = {self.manager.site}
+        if self.manager.active:
+            watched.update(seat.sender for seat in opening.seats)
+        if graph is not None:
+            watched.add(graph.parent(self._me))
+            watched.update(graph.children.get(self._me, ()))
+        for site in sorted(watched):
+            seat = opening.seat(site)
+            if site != self._me and seat is not None:
+                link = self._neighbours.meet(seat.source).link
+                if now_ns - link.said_ns >= self.config.null_ns:
+                    link.say(now_ns)
