@@ -22,9 +22,10 @@ from semcast.protocol.membership.feed import FeedViews
 from semcast.protocol.membership.open_views import OpenViews
 from semcast.protocol.membership.readers import Readers
 from semcast.protocol.membership.resending import Resending
+from semcast.protocol.membership.standing import make_standing
 from semcast.protocol.membership.static import StaticViews
 from semcast.protocol.membership.subscription import Subscription
-from semcast.protocol.membership.transfer import Transfer, make_standing
+from semcast.protocol.membership.transfer import Transfer
 from semcast.protocol.membership.view import NO_ORIGIN, View
 from semcast.protocol.membership.views import Views
 from semcast.protocol.membership.waits import WatchConfig

@@ -188,6 +188,12 @@ class Machine(ABC):
         """
         return 0, 0
 
+    def take_gaps(self) -> list[tuple[Source, int, int]]:
+        """Sources whose streams have begun anew since this was last asked, with the first and the
+        last of the messages that this machine did not get, except as state.
+        """
+        return []
+
     def take_own(self) -> list[Message]:
         """What this machine has multicast and its own application has not taken, when its life is
         over before it had the state; after `take`.

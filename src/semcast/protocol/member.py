@@ -24,6 +24,7 @@ from semcast.ids import SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.assembly import Assembly
 from semcast.protocol.config import MemberConfig
+from semcast.protocol.gauges import gauges
 from semcast.protocol.machine import Machine
 from semcast.protocol.membership.departure import Departure
 from semcast.protocol.membership.new_lives import note_lives
@@ -162,8 +163,7 @@ class Member(Machine):
 
     def take_one(self, now_ns: i64) -> Message | None:
         if self._departure is not None:
-            taken = self._departure.take(1, now_ns)
-            return taken[0] if taken else None
+            return next(iter(self._departure.take(1, now_ns)), None)
         return self._intake.take_one(now_ns)
 
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
@@ -207,10 +207,9 @@ class Member(Machine):
     def may_leave(self, silent: list[int], now_ns: i64) -> bool:
         assert self._departure is not None, "it has begun to leave"
         may = self._departure.may_leave(silent, now_ns) and not self._resending.waits
-        may = self._reads_only or may
-        if may:
+        if self._reads_only or may:
             self._views.leave(now_ns)
-        return may
+        return self._reads_only or may
 
     # -- the network -------------------------------------------------------------------------------
 
@@ -337,7 +336,7 @@ class Member(Machine):
             self._intake.agreed(agreed, now_ns)
             for source in agreed.ended:
                 self._views.source_ended(source, now_ns)
-            self.transfer.agreed(agreed)
+            self.transfer.agreed(agreed, now_ns)
             if agreed.joined and not self._detection.joining():
                 self._views.joined()
         return anything
@@ -355,16 +354,19 @@ class Member(Machine):
 
     def follow_up(self, former: Machine, now_ns: i64) -> None:
         transfer = former.transfers()
-        since = {} if transfer is None else transfer.taken()
+        since = {} if transfer is None else dict(transfer.taken())
         if transfer is not None:
             self.transfer.resume(transfer.had())
         if self.config.keeps:
-            same_group = former.view.origin == self._view.origin
-            self._resending.begin(former.unreceived(), dict(since), same_group, now_ns)
+            same = former.view.origin == self._view.origin
+            self._resending.begin(former.unreceived(), since, same, now_ns)
 
     def resent(self) -> tuple[int, int]:
         again = self._resending
         return (0, 0) if again.waits else (again.resent, again.unsure)
+
+    def take_gaps(self) -> list[tuple[Source, int, int]]:
+        return self._intake.endings.take_gaps()
 
     def take_own(self) -> list[Message]:
         return self._order.take_held(self.me)
@@ -395,15 +397,7 @@ class Member(Machine):
         return self._views.suspects()
 
     def stats(self) -> dict[str, int]:
-        inbounds, counted = self._intake.inbounds, self._figures.counted()
-        counted |= {
-            "delivery_held": len(self._waiting),
-            "retained_held": len(self._retained),
-            "purged_delivery": sum(self._waiting.counts.values()),
-            "purged_retransmit": sum(self._retained.counts.values()),
-            "multicast": int(self._sender.seq),
-            "early_held": sum(inbound.waiting for inbound in inbounds.values()),
-            "sources_held": max(len(inbounds), self._waiting.sources, self._retained.sources),
-            "request_window": self._asking.window_max(),
-        }
-        return counted | self._detection.figures() | self.transfer.figures()
+        held = gauges(self._waiting, self._retained, self._intake.inbounds)
+        own = {"multicast": int(self._sender.seq), "request_window": self._asking.window_max()}
+        found = held | own | self._figures.counted()
+        return found | self._detection.figures() | self.transfer.figures()

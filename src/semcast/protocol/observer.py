@@ -26,7 +26,12 @@ class Observer:
         self, event: str, source: Source, seq: int, by_source: Source | None, by_seq: int
     ) -> None:
         """One of safe, stable, skip, nak, block, unblock, join, state-begun, state-done, again,
-        unsure concerns a source and a seq.
+        unsure, close, out, resume concerns a source and a seq.
+        """
+
+    def opened(self, number: int, groups: tuple[str, ...]) -> None:
+        """In a federation: from now on the graph with this number counts, in which this site is a
+        member of these groups; or what it lacks of that graph, which it went over, comes now.
         """
 
     def view(self, view: View) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from semcast.errors import MessageTooLargeError
 from semcast.ids import EVERYBODY, Source
 from semcast.wire.encode import FrameWriter
@@ -15,6 +17,7 @@ ROWS_MAX: Final = 12
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Outgoing:
     """One datagram: frames to be sealed and sent."""
 

@@ -183,6 +183,26 @@ def test_it_leaves_the_beginning_to_an_earlier_newcomer_but_not_for_ever() -> No
     assert process.view is not None
 
 
+def test_who_hears_an_earlier_newcomer_asks_less_often_but_goes_on_asking() -> None:
+    """In a crowd all hear what is answered to the first; and the first may be deaf."""
+    times: dict[int, list[int]] = {}
+    for life in (8, 10):
+        other = Source(9, life)
+        process = newcomer(found_after_ns=NEVER)
+        times[life] = []
+        for now_ns in range(0, 3_000 * MS, 5 * MS):
+            process.on_timer(now_ns)
+            times[life] += [now_ns for _, frame in said(process, now_ns) if isinstance(frame, Join)]
+            tell(process, Join(other, "p9", 0, False, 0), other, now_ns)
+    earlier, later = times[8], times[10]
+    assert sum(when_ns < 200 * MS for when_ns in later) > 3
+    assert sum(when_ns < 200 * MS for when_ns in earlier) == 1
+    assert max(b - a for a, b in pairwise(earlier)) <= 1_000 * MS
+    # As soon as there is a group, it asks to be let in.
+    tell(process, word(), MEMBER, 3_000 * MS)
+    assert process.next_deadline_ns() == 3_000 * MS
+
+
 def test_it_waits_longer_if_it_is_woken_late_but_not_for_ever() -> None:
     """On a busy machine what others say is on its way for as long."""
     for late_ns, at_least_ns in ((0, FOUND_AFTER_NS), (100 * MS, 4 * FOUND_AFTER_NS)):

@@ -113,8 +113,8 @@ def test_nobody_is_silent_while_this_process_slept() -> None:
 
 def test_a_closed_port_counts_only_if_questions_are_not_answered() -> None:
     patience, one = Patience(), owing()
-    one.refused()
-    one.refused()
+    one.refused(MS)
+    one.refused(MS)
     assert not patience.is_silent(one, MS), "it was not asked yet"
     assert patience.is_doubted(one, MS)
     for _ in range(3):
@@ -125,9 +125,19 @@ def test_a_closed_port_counts_only_if_questions_are_not_answered() -> None:
     assert not patience.is_to_ask(one)
 
 
+def test_a_report_that_proved_wrong_is_not_believed_again_for_a_while() -> None:
+    patience, one = Patience(), owing()
+    one.refused(MS)
+    one.heard(2 * MS)
+    one.refused(5 * S)
+    assert not patience.is_to_ask(one)
+    one.refused(2 * MS + 5 * S)
+    assert patience.is_to_ask(one)
+
+
 def test_of_one_closed_port_nobody_asks_for_ever() -> None:
     patience, one = Patience(), owing()
-    one.refused()
+    one.refused(MS)
     asked = 0
     while patience.is_to_ask(one):
         asked += 1
@@ -264,3 +274,20 @@ def test_wrong_reports_of_closed_ports_cost_no_reader_its_patrons() -> None:
     group.run(S)
     assert group.served() == before
     assert len(reader.told.joined) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wrong_reports_of_closed_ports_under_loss_cost_nobody_a_reader(seed: int) -> None:
+    """Again and again three questions in a row may be lost, so reports that come again and again
+    must not be believed each time.
+    """
+    net, sender, readers = feed(3, seed, loss=0.3)
+    joined = [len(reader.told.joined) for reader in readers]
+    for _ in range(500):
+        for reader in readers:
+            sender.member.refused(int(reader.me.sender), net.now)
+            reader.member.refused(int(sender.me.sender), net.now)
+        net.multicast(sender)
+        net.run(20 * MS)
+    assert sender.member.stats()["readers"] == 3
+    assert [len(reader.told.joined) for reader in readers] == joined

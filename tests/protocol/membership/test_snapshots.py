@@ -168,10 +168,10 @@ def test_if_nobody_ever_saves_the_newcomer_goes_on_and_knows_it() -> None:
 
 def test_if_a_snapshot_is_no_longer_there_a_later_one_comes_from_its_beginning() -> None:
     fetch = Fetch(1_000)
-    fetch.on_piece(piece(0, 16, bytes(8)), Source(1, 1))
-    fetch.on_piece(piece(8, 16, b"snapshot", number=2), Source(1, 1))
+    fetch.on_piece(piece(0, 16, bytes(8)), Source(1, 1), 0)
+    fetch.on_piece(piece(8, 16, b"snapshot", number=2), Source(1, 1), 0)
     assert (fetch.number, fetch.offset) == (2, 0)
-    fetch.on_piece(piece(0, 16, bytes(8), number=2), Source(1, 1))
+    fetch.on_piece(piece(0, 16, bytes(8), number=2), Source(1, 1), 0)
     assert fetch.result() == (b"snapshot", {})
 
 
@@ -239,12 +239,12 @@ def piece(offset: int, total: int, content: bytes, number: int = 1) -> Chunk:
 
 def test_pieces_of_another_snapshot_are_ignored() -> None:
     fetch = Fetch(1_000)
-    fetch.on_piece(piece(0, 16, bytes(8), number=2), Source(1, 1))
-    fetch.on_piece(piece(8, 16, b"\xff" * 8), Source(1, 1))
-    fetch.on_piece(piece(8, 16, b"\xff" * 8, number=3), Source(2, 1))
+    fetch.on_piece(piece(0, 16, bytes(8), number=2), Source(1, 1), 0)
+    fetch.on_piece(piece(8, 16, b"\xff" * 8), Source(1, 1), 0)
+    fetch.on_piece(piece(8, 16, b"\xff" * 8, number=3), Source(2, 1), 0)
     assert not fetch.complete
     assert fetch.offset == 8
-    fetch.on_piece(piece(8, 16, b"snapshot", number=2), Source(1, 1))
+    fetch.on_piece(piece(8, 16, b"snapshot", number=2), Source(1, 1), 0)
     assert fetch.result() == (b"snapshot", {})
 
 
@@ -259,11 +259,11 @@ def test_pieces_of_another_snapshot_are_ignored() -> None:
 )
 def test_a_snapshot_that_makes_no_sense_is_refused(total: int, content: bytes) -> None:
     fetch = Fetch(1_000)
-    fetch.on_piece(piece(0, total, content), Source(1, 1))
+    fetch.on_piece(piece(0, total, content), Source(1, 1), 0)
     with pytest.raises(RemoteProtocolError, match="snapshot of"):
         fetch.result()
 
 
 def test_a_snapshot_that_would_not_fit_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="snapshot 1 of 9000000 bytes"):
-        Fetch(1_000).on_piece(piece(0, 9_000_000, b"x"), Source(1, 1))
+        Fetch(1_000).on_piece(piece(0, 9_000_000, b"x"), Source(1, 1), 0)

@@ -22,6 +22,11 @@ CONFIG = WatchConfig()
 SOON_NS = CONFIG.accuse_after_ns_min + CONFIG.heartbeat_ns // 2
 
 
+def soon_ns(members: int) -> int:
+    """The same in a group of so many, where signs of life may be rarer."""
+    return SOON_NS * CONFIG.period_ns(members) // CONFIG.heartbeat_ns
+
+
 def watch_of(network: Network, sender: int) -> Watch:
     detector = network.nodes[sender].detector
     assert isinstance(detector, Watching)
@@ -40,13 +45,13 @@ def accused_of(network: Network, since_ns: int = 0) -> dict[int, list[int]]:
 # Whoever is dead is accused
 
 
-@pytest.mark.parametrize("members", [2, 3, 8, 64])
+@pytest.mark.parametrize("members", [2, 3, 8, 64, 100])
 def test_a_dead_member_is_accused_by_all_its_watchers_and_soon(members: int) -> None:
     network = watching(members, "dead")
     network.run_for(5 * SECOND_NS)
     watchers = watch_of(network, 1).watchers()
     network.crash(1)
-    network.run_for(SOON_NS)
+    network.run_for(soon_ns(members))
     assert {whom: sorted(who) for whom, who in accused_of(network).items()} == {1: sorted(watchers)}
     assert all(watch_of(network, watcher).accused() == [1] for watcher in watchers)
 
@@ -239,13 +244,37 @@ def test_an_overloaded_member_is_waited_for_as_it_asks() -> None:
 
 
 @pytest.mark.parametrize("members", [8, 64, 512])
-def test_an_idle_member_sends_the_same_whatever_the_size_of_the_group(members: int) -> None:
+@pytest.mark.parametrize("late_ms", [0, 20])
+def test_an_idle_member_sends_heartbeats_only(members: int, late_ms: int) -> None:
+    """Whatever the size of the group, one goes to each watcher in a period. That signs of life come
+    a little late raises no questions.
+    """
     network = watching(members, "cost")
-    network.run_for(SECOND_NS)
+    network.lateness_ns = lambda _: network.random.randrange(1 + late_ms * MS_NS)
+    network.run_for(2 * SECOND_NS)
     before = sum(network.sent.values())
     network.run_for(4 * SECOND_NS)
-    per_period = (sum(network.sent.values()) - before) / members / 16
-    assert per_period == pytest.approx(CONFIG.watchers, rel=0.1)
+    periods = members * 4 * SECOND_NS // CONFIG.period_ns(members)
+    assert sum(network.sent.values()) - before == pytest.approx(CONFIG.watchers * periods, rel=0.1)
+
+
+@pytest.mark.parametrize("members", [20, 100])
+def test_a_timer_of_an_idle_member_of_a_large_group_goes_off_once_a_period(
+    members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[int] = []
+    on_timer = Watching.on_timer
+
+    def counted(detector: Watching, now_ns: int) -> None:
+        timers.append(now_ns)
+        on_timer(detector, now_ns)
+
+    monkeypatch.setattr(Watching, "on_timer", counted)
+    network = watching(members, "wakes")
+    network.run_for(12 * SECOND_NS)
+    late = [when_ns for when_ns in timers if when_ns >= 4 * SECOND_NS]
+    periods = members * 8 * SECOND_NS // CONFIG.period_ns(members)
+    assert len(late) == pytest.approx(periods, rel=0.05)
 
 
 def test_a_member_that_sends_to_everybody_sends_no_heartbeats() -> None:

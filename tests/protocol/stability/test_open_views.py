@@ -311,3 +311,30 @@ def test_with_too_many_members_for_a_tree_nobody_measures() -> None:
         for frame in Decoder().decode(outgoing.frames, Source(3, 1)).control
     ]
     assert ECHO not in kinds
+
+
+def large(seed: int) -> OpenGroup:
+    """Crowds come in views after each other, and somebody always sends for the first time."""
+    stream = random.Random(f"large/{seed}")
+    all_of = group("gossip", f"large/{seed}")
+    all_of.loss, all_of.late_ms = stream.choice((0.0, 0.1)), stream.choice((5, 50, 150))
+    away = list(range(0, 1000, 25))
+    away.remove(500)
+    for _ in range(4):
+        joins = stream.sample(away, 8)
+        away = [one for one in away if one not in joins]
+        gone = [one for one in all_of.view.present if one != 500 and stream.random() < 0.05]
+        all_of.change(tuple(sorted(joins)), tuple(gone))
+        for _ in range(stream.choice((5, 10))):
+            all_of.send(stream.choice(list(all_of.nodes)))
+            all_of.run(stream.random() * stream.choice((1, 10, 40)))
+    return all_of
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_in_a_large_group_what_is_said_is_so_and_newcomers_come_in(seed: int) -> None:
+    """More are there than a newcomer speaks of at once (INV-QUIET)."""
+    all_of = large(seed)
+    assert len(all_of.view.present) > 24
+    all_of.settle()
+    assert not any(node.detection.joining() for node in all_of.nodes.values())

@@ -28,7 +28,7 @@ class Accrual:
 
     def __init__(self, period_ns: i64) -> None:
         """`period_ns`: the longest gap, if nothing is late or lost."""
-        self.period_ns: Final[i64] = period_ns
+        self.period_ns: i64 = period_ns
         self.mean_ns: i64 = period_ns
         # INV-DEVIATION: at least an eighth of the period, so that no level is infinite.
         self.deviation_ns: i64 = period_ns // _LEAST_PART

@@ -124,7 +124,7 @@ class FeedViews(Views):
     def refused(self, sender: int, now_ns: i64) -> None:
         peer = self._peers.get(sender)
         if peer is not None:
-            peer.awaited.refused()
+            peer.awaited.refused(now_ns)
             self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
 
     def suspects(self) -> list[int]:

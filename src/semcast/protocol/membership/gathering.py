@@ -40,7 +40,9 @@ _BYTES_LEAST: Final = 16 << 10
 _BYTES_MOST: Final = 512 << 10
 # So many requests, for different sources, are on their way at a time.
 _ASKED_MAX: Final = 8
-# A request is repeated after so many of `nak_delay_ns`, then ever later, up to so many.
+# A request is repeated after so many of `nak_delay_ns`, then ever later, up to so many; but where
+# that is short, no sooner than an answer of many bytes takes on a link that others use too.
+_UNIT_NS_MIN: Final = 1_000_000
 _PATIENCE: Final = 10
 _PATIENCE_MAX: Final = 500
 # After so many requests in a row that were not answered, another member is asked.
@@ -94,20 +96,23 @@ class Collection:
         # Nobody has any state, or something of it is lost.
         self._given_up = False
         self.incomplete = False
-        # Since when nothing of a snapshot has come that was asked for; -1: none was.
-        self._waits_since_ns: i64 = -1
         self.nobody_saved = False
 
     # -- what is wanted ----------------------------------------------------------------------------
 
-    def want(self, source: Source, after: i64, cut: i64) -> None:
-        """The state of this source, after one number and up to another, is wanted."""
+    def want(self, source: Source, after: i64, cut: i64, had: i64 = 0) -> None:
+        """The state of this source, after one number and up to another, is wanted. `had`: all that
+        came of it, if its stream begins again.
+        """
         self.expected.discard(source)
-        if self.fetch is None and source not in self.wants and source not in self._given:
+        want = self.wants.get(source)
+        if want is not None and had > 0:
+            want.go_on(had, cut)
+        elif want is None and self.fetch is None and (source not in self._given or had > 0):
             self.wants[source] = Want(source, after, cut)
 
     def live(self, source: Source) -> None:
-        """There is no state of a source that was expected: all of its stream comes live."""
+        """There is no state of this source: all of its stream comes live, or has come."""
         self.expected.discard(source)
         self._live.add(source)
 
@@ -163,6 +168,7 @@ class Collection:
         if not want.complete:
             want.holes.fill(0, want.cut)
             want.incomplete = True
+            want.until_ns = NEVER
 
     # -- what comes --------------------------------------------------------------------------------
 
@@ -170,8 +176,7 @@ class Collection:
         """A part of the state came from a member."""
         if self.fetch is not None:
             if chunk.marks & SNAPSHOT:
-                self.fetch.on_piece(chunk, source)
-                self._waits_since_ns = now_ns
+                self.fetch.on_piece(chunk, source, now_ns)
                 if chunk.marks & INCOMPLETE:
                     self.incomplete = True
         elif not chunk.marks & SNAPSHOT:
@@ -209,11 +214,11 @@ class Collection:
         if tell.marks & INCOMPLETE:
             self.incomplete = True
         for source, ended in tell.rows:
-            if source == self._me:
+            if source == self._me or source in self._live:
                 continue
             if ended:
                 self.want(source, 0, ENDED)
-            elif not (source in self.wants or source in self._live or source in self._given):
+            elif not (source in self.wants or source in self._given):
                 self.expected.add(source)
         if not tell.marks & LAST and tell.rows:
             self._list_from = tell.rows[-1][0]
@@ -266,7 +271,7 @@ class Collection:
         self._rest_ns = min(2 * self._rest_ns, 50 * self._config.nak_delay_ns)
 
     def _patience_ns(self) -> i64:
-        return self._patience * self._config.nak_delay_ns
+        return self._patience * max(self._config.nak_delay_ns, _UNIT_NS_MIN)
 
     # -- what is asked -----------------------------------------------------------------------------
 
@@ -283,15 +288,16 @@ class Collection:
             self._patience = min(2 * self._patience, _PATIENCE_MAX)
         if self._silent >= _SILENCE_MAX:
             self._next_provider()
+        for source in [one for one, want in self.wants.items() if want.until_ns <= now_ns]:
+            self.lose(source)
         self._lose_patience(now_ns)
 
     def _lose_patience(self, now_ns: i64) -> None:
         """Applications save snapshots while they receive, and it may be that none ever does. Then
         go on without: a newcomer that takes nothing would stop the whole group in the end.
         """
-        since_ns = self._waits_since_ns
         patience_ns = SAVE_PATIENCE * self._config.nak_delay_ns
-        if self.fetch is not None and since_ns >= 0 and now_ns - since_ns >= patience_ns:
+        if self.fetch is not None and self.fetch.is_in_vain(now_ns, patience_ns):
             self._given_up = True
             self.incomplete = True
             self.nobody_saved = True
@@ -303,6 +309,8 @@ class Collection:
         soonest: i64 = NEVER
         for asked in self._asked.values():
             soonest = min(soonest, asked.until_ns)
+        for want in self.wants.values():
+            soonest = min(soonest, want.until_ns)
         if self._has_to_ask():
             soonest = min(soonest, self._rests_until_ns)
         return soonest
@@ -311,16 +319,12 @@ class Collection:
         """Ask for what is missing, if somebody can be asked."""
         if now_ns < self._rests_until_ns or self.complete:
             return
-        if self._group or self.fetch is not None:
-            self._alone()
-        while self._has_to_ask():
-            self._ask_next(outbox, now_ns)
-
-    def _alone(self) -> None:
-        """If nobody else is there, nobody has any state."""
-        if not self._providers:
+        if not self._providers and (self._group or self.fetch is not None):
+            # Nobody else is there, so nobody has any state.
             self._given_up = True
             self.incomplete = True
+        while self._has_to_ask():
+            self._ask_next(outbox, now_ns)
 
     def _has_to_ask(self) -> bool:
         if self._given_up or len(self._asked) >= _ASKED_MAX:
@@ -357,8 +361,7 @@ class Collection:
                 need = Need(LIST | urgent, number, size, self._list_from)
             else:
                 fetch = self.fetch
-                if self._waits_since_ns < 0:
-                    self._waits_since_ns = now_ns
+                fetch.asked(now_ns)
                 wants, at = SNAPSHOT | urgent, fetch.offset
                 need = Need(wants, number, size, _FIRST, fetch.number, 0, 0, at)
         else:

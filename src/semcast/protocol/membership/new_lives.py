@@ -10,13 +10,16 @@ from semcast.wire.sources import Sources
 def note_lives(
     before: View, view: View, asking: Asking, sources: Sources, inbounds: dict[Source, Inbound]
 ) -> None:
-    """Who is there in another life can be asked anew; nothing is known of who is not there."""
+    """Who is there in another life can be asked anew; nothing is known of who is not there. Names
+    may come later than the lives that have them: in a feed, who sends is met before it says its
+    name.
+    """
     names: dict[int, str] = {}
     for at, sender in enumerate(view.members):
+        if view.names and view.names[at] and not sources.is_named(sender, view.names[at]):
+            names[sender] = view.names[at]
         if view.lives[at] != before.life(sender):
             asking.restarted(sender)
-            if view.names:
-                names[sender] = view.names[at]
     if names:
         sources.name_all(names)
     for at, sender in enumerate(before.members):

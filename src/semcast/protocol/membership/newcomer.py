@@ -45,10 +45,20 @@ _HEARD_MAX_NS: Final = 1_000 * _MS
 # another that is larger, since of two groups the smaller one gives up.
 _SILENT_NS: Final = 3_000 * _MS
 _SMALLER_NS: Final = 400 * _MS
+# Of a crowd only the one that begins the group need ask everybody: who hears of it asks again no
+# sooner than this after it did, and no later than this after its own last question.
+_ELDER_NS: Final = 100 * _MS
+_ELDER_MAX_NS: Final = 500 * _MS
 # It waits for another newcomer no longer than this many times as long as for members.
-_RIVAL_TIMES: Final = 24
-# If it was woken so late, the machine is so busy that answers may be on their way for as long.
+_RIVAL_TIMES: Final = 40
+# If it was woken so late, it could hear nobody meanwhile, and waits for as much longer.
 _LATE_NS: Final = 20 * _MS
+# It also asks less often then, this many times as long after it was that late.
+_LATE_TIMES: Final = 4
+_LATE_MAX_NS: Final = 2_000 * _MS
+# Of a crowd each speaks the less often the more there are, so that others are waited for longer.
+_CROWD_SHARE: Final = 8
+_CROWD_TIMES_MAX: Final = 8
 # Every so many times it asks everybody, if its contact does not answer.
 _EVERYBODY_EACH: Final = 3
 
@@ -100,6 +110,7 @@ class Newcomer:
         # How often it asked, since it knows of a group.
         self._waits: i64 = 0
         self._ask_ns: i64 = 0
+        self._asked_ns: i64 = 0
         self._found_ns: i64 = NEVER
         self._found_max_ns: i64 = NEVER
 
@@ -123,15 +134,27 @@ class Newcomer:
         mine = (self.me.incarnation, self.me.sender)
         if (theirs.incarnation, theirs.sender) < mine:
             self.wait(now_ns)
+            self._leave_asking(now_ns)
         elif frame.contact and theirs == source:
             # It may not hear what is said to everybody, and should wait.
             self._post.send(int(source.sender), self._join(False))
 
-    def wait(self, now_ns: i64) -> None:
-        """Somebody else is there and may begin the group, or has begun it: wait a while longer."""
+    def wait(self, now_ns: i64, crowd: i64 = 0) -> None:
+        """Somebody else is there and may begin the group, or has begun it: wait a while longer, and
+        longer still in a crowd of so many.
+        """
+        times = 1 + min(crowd // _CROWD_SHARE, _CROWD_TIMES_MAX)
+        self._put_off(now_ns + times * self._found_after_ns)
+
+    def _leave_asking(self, now_ns: i64) -> None:
+        """An earlier newcomer asks everybody, and what is answered to it is heard by all."""
+        if self._group == 0 and self._attempt > 0 and self._contact == EVERYBODY:
+            until_ns = min(now_ns + _ELDER_NS, self._asked_ns + _ELDER_MAX_NS)
+            self._ask_ns = max(self._ask_ns, until_ns)
+
+    def _put_off(self, until_ns: i64) -> None:
         if self._found_ns < NEVER:
-            later_ns = now_ns + self._found_after_ns
-            self._found_ns = min(max(self._found_ns, later_ns), self._found_max_ns)
+            self._found_ns = min(max(self._found_ns, until_ns), self._found_max_ns)
 
     def _on_wishes(self, frame: Wishes, source: Source, now_ns: i64) -> None:
         """A member spoke: there is a group."""
@@ -179,8 +202,9 @@ class Newcomer:
         if now_ns >= self._silent_ns():
             self.over = True
             return
-        if now_ns - self.next_deadline_ns() > _LATE_NS:
-            self.wait(now_ns)
+        late_ns = now_ns - self.next_deadline_ns()
+        if late_ns > _LATE_NS:
+            self._put_off(max(self._found_ns, now_ns) + min(late_ns, self._found_after_ns))
         if self._found_ns == NEVER and self._found_after_ns < NEVER:
             self._found_ns = now_ns + self._found_after_ns
             self._found_max_ns = now_ns + _RIVAL_TIMES * self._found_after_ns
@@ -190,6 +214,9 @@ class Newcomer:
             return
         if now_ns >= self._ask_ns:
             self._ask(now_ns)
+            if late_ns > _LATE_NS and self._attempt > 1:
+                busy_ns = min(_LATE_TIMES * late_ns, _LATE_MAX_NS)
+                self._ask_ns = max(self._ask_ns, now_ns + busy_ns)
         for to, lack in self._collecting.questions(now_ns):
             self._post.send(to, lack)
 
@@ -206,6 +233,7 @@ class Newcomer:
             contact = False
         self._post.send(int(self._contact) if contact else EVERYBODY, self._join(contact))
         self._heard = False
+        self._asked_ns = now_ns
         wait_ns = backoff_ns(_ASK_NS, self._waits, _ASK_MAX_NS)
         self._waits += 1
         self._attempt = min(self._attempt + 1, ATTEMPT_MAX)

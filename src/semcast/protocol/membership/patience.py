@@ -21,6 +21,7 @@ from mypy_extensions import i64
 from semcast.ids import NEVER
 from semcast.protocol.membership.accrual import Accrual
 from semcast.protocol.membership.health import Health
+from semcast.protocol.membership.watched import DEAF_NS
 
 # The level of suspicion (see `accrual`) at which a process is given up.
 _LEVEL: Final = 6
@@ -61,6 +62,8 @@ class Awaited:
         # How often the world said that its port is closed, and how often it was asked since then.
         self.refusals: i64 = 0
         self.asked: i64 = 0
+        # Until when that is not believed: it was there when the world last said so.
+        self.deaf_until_ns: i64 = 0
         # The longest gaps since about an answer, and a sign of life, ago. A burst is one of them.
         self._answer_from_ns: i64 = now_ns
         self._answer_gap_ns: i64 = 0
@@ -71,6 +74,8 @@ class Awaited:
         """A datagram of it came."""
         gap_ns = now_ns - self.clock_ns
         self.clock_ns = now_ns
+        if self.refusals > 0:
+            self.deaf_until_ns = now_ns + DEAF_NS
         self.refusals = 0
         self.asked = 0
         self._sign_gap_ns = max(self._sign_gap_ns, gap_ns)
@@ -96,9 +101,12 @@ class Awaited:
         """It is not its fault that nothing was heard of it for so long: this process slept."""
         self.clock_ns = min(max(self.clock_ns, now_ns), self.clock_ns + late_ns)
 
-    def refused(self) -> None:
-        """The world says that nobody listens any more where it was. It may be wrong."""
-        self.refusals += 1
+    def refused(self, now_ns: i64) -> None:
+        """The world says that nobody listens any more where it was. It may be wrong, and once it
+        was, it is not believed for a while: under loss, some day no question would be answered.
+        """
+        if now_ns >= self.deaf_until_ns:
+            self.refusals += 1
 
 
 @final

@@ -209,7 +209,7 @@ class Readers(Part):
         """The world says that nobody listens any more where that reader was. It may be wrong."""
         reader = self._readers.get(sender)
         if reader is not None:
-            reader.awaited.refused()
+            reader.awaited.refused(now_ns)
             self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
 
     # -- who reads ---------------------------------------------------------------------------------

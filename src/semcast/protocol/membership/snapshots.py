@@ -176,6 +176,17 @@ class Fetch:
         self._pieces: Final[dict[int, bytes]] = {}
         # INV-MISSING: the bytes that have not come yet, counted from 1.
         self._holes: Final = Holes()
+        # Since when nothing has come that was asked for; -1: nothing was asked for.
+        self._waits_since_ns: i64 = -1
+
+    def asked(self, now_ns: i64) -> None:
+        """Somebody is asked for the next piece."""
+        if self._waits_since_ns < 0:
+            self._waits_since_ns = now_ns
+
+    def is_in_vain(self, now_ns: i64, patience_ns: i64) -> bool:
+        """Whether nothing has come for so long that nobody's application saves one."""
+        return self._waits_since_ns >= 0 and now_ns - self._waits_since_ns >= patience_ns
 
     def begin_anew(self) -> None:
         """The one that provides is gone: what came of its snapshot is of no use."""
@@ -185,10 +196,11 @@ class Fetch:
         self._pieces.clear()
         self._holes.fill(0, SEQ_MAX)
 
-    def on_piece(self, chunk: Chunk, source: Source) -> None:
+    def on_piece(self, chunk: Chunk, source: Source, now_ns: i64) -> None:
         """A piece came. One of another snapshot is ignored, unless it is a later one of the same
         member, which then no longer has the one that began to come.
         """
+        self._waits_since_ns = now_ns
         if source == self.provider and chunk.after > self.number:
             self.begin_anew()
         if self.number == 0:

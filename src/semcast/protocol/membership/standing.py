@@ -24,6 +24,7 @@ from mypy_extensions import i64
 from semcast.ids import Source
 from semcast.obsolescence.bitmap import distances
 from semcast.obsolescence.relation import outranks
+from semcast.protocol.config import MemberConfig
 from semcast.wire.message import Message
 
 # A full table loses so large a part of the largest source at once: looking for what is oldest then
@@ -291,3 +292,10 @@ def _keys_of(named: tuple[Source, _Table]) -> int:
 
 def _source_of(named: tuple[Source, _Table]) -> Source:
     return named[0]
+
+
+def make_standing(config: MemberConfig) -> Standing | None:
+    """The table of a member, if it keeps one."""
+    if config.state != "keys":
+        return None
+    return Standing(config.standing_keys_max, config.standing_bytes_max)

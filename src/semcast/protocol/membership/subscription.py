@@ -133,7 +133,7 @@ class Subscription(Views):
     def refused(self, sender: int, now_ns: i64) -> None:
         patron = self._patrons.get(sender)
         if patron is not None:
-            patron.awaited.refused()
+            patron.awaited.refused(now_ns)
             self._look_ns = min(self._look_ns, now_ns + self._patience.ask_after_ns())
 
     def suspects(self) -> list[int]:

@@ -14,11 +14,11 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import NEVER, Randomness, Source
-from semcast.obsolescence.relation import outranks
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.gathering import Collection
+from semcast.protocol.membership.inheriting import to_give
+from semcast.protocol.membership.patience import FORGET_NS_MAX
 from semcast.protocol.membership.providing import Provider
-from semcast.protocol.membership.standing import Standing
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.order import Order
@@ -71,6 +71,9 @@ class Transfer(Part):
         self._patrons: list[int] | None = None
         # Of a process that was here before: how far its application had got with each source.
         self._since: dict[Source, int] = {}
+        # Sources that a provider said have ended, and of which all that stood has come: that they
+        # have, this member may find out later.
+        self._whole: Final[set[Source]] = set()
         # Not None while the state is still to come.
         self._collection: Collection | None = None
         # How often there was state to come.
@@ -192,48 +195,74 @@ class Transfer(Part):
     def _others(self) -> list[int]:
         return self._view.others(self._me) if self._patrons is None else self._patrons
 
-    def agreed(self, agreed: Agreed) -> None:
+    def agreed(self, agreed: Agreed, now_ns: i64) -> None:
         """Detection has found out where streams begin, or that they have ended."""
         if self._standing is not None:
             for source in agreed.ended:
                 self._standing.end(source)
         if self._config.state == "none":
             return
+        for source in agreed.ended:
+            if source not in agreed.missed:
+                self._on_ended(source, now_ns)
         for source in agreed.joined:
             inbound = self._intake.inbounds.get(source)
-            if inbound is not None and inbound.had > self._since.get(source, 0):
-                # A stream that begins anew: the application has what came before.
+            if inbound is None:
+                self._want(source, ENDED, 0)
+                continue
+            awaited = self._collection is not None and source in self._collection.wants
+            if inbound.had > self._since.get(source, 0) and not awaited:
+                # A stream that goes on or begins anew: the application has what came before.
                 self._since[source] = int(inbound.had)
-            self._want(source, ENDED if inbound is None else inbound.next - 1)
+            self._want(source, inbound.cut, inbound.had)
         for source in agreed.missed:
-            self._want(source, ENDED)
+            self._want(source, ENDED, 0)
         self._look()
 
-    def _want(self, source: Source, cut: i64) -> None:
-        """A stream begins after the cut."""
+    def _on_ended(self, source: Source, now_ns: i64) -> None:
+        """A stream has ended of which this member has had all, or all after its state.
+
+        Of a sender of a feed that is silent, nobody else has the state. It may only be cut off, so
+        it is waited for, but no longer than for anybody who owes an answer.
+        """
+        collection = self._collection
+        if collection is None:
+            return
+        want = collection.wants.get(source)
+        if self._config.group_reliable:
+            collection.live(source)
+        elif want is not None and not want.complete:
+            want.until_ns = now_ns + FORGET_NS_MAX
+
+    def _want(self, source: Source, cut: i64, had: i64) -> None:
+        """A stream begins after the cut. Of what came before, everything up to `had` is here."""
         # Messages of the state have the same source as those of the stream, which has a name.
         source = self._sources.intern(source)
         since = self._since.get(source, 0)
         if since > cut:
             # What comes of the stream up to there, the application has.
             self._order.skip_to(source, since)
-        if source == self._me or (cut == 0 and self._collection is None):
+        # Whoever provides for others must have all that stands, whatever its application had.
+        has = 0 if self._config.group_reliable else since
+        if source == self._me or (cut <= has and self._collection is None):
+            return
+        if cut == ENDED and source in self._whole:
             return
         if self._restored is not None:
             # A second snapshot would undo what the application has done since the first.
-            if self._restored.get(source, 0) < cut:
+            if max(since, self._restored.get(source, 0)) < cut:
                 self.complete = False
             return
         if self._collection is None:
             self._begin(False)
-        elif cut > 0:
+        elif cut > has:
             self._order.hold()
         assert self._collection is not None
         if self._standing is not None and self._config.group_reliable and cut > 0:
             self._standing.expect(source, cut)
             self._provider.lacks.add(source)
-            since = 0  # whoever provides for others must have all that stands
-        self._collection.want(source, since, cut)
+            since = 0
+        self._collection.want(source, since, cut, had)
 
     def _look(self) -> None:
         """If all of the state is there, let the application have it."""
@@ -244,7 +273,7 @@ class Transfer(Part):
             collection.all_begun()
         for source in list(collection.expected):
             if self._detection.stable(source) >= ENDED:
-                self._want(source, ENDED)
+                self._want(source, ENDED, 0)
             elif not self._detection.joining() and self._view.holds(source):
                 # It came with this member or later, so that all of its stream is live.
                 collection.live(source)
@@ -281,33 +310,27 @@ class Transfer(Part):
             self._order.let_go(state)
 
     def _inherit(self, collection: Collection) -> list[Message]:
-        """What has come, in the order of sources and numbers; what of it the application has not
-        got yet. What still waits of a stream that has begun anew since comes before its state.
-        """
+        """What has come, as the application is to get it; whoever provides has it from here on."""
         if collection.incomplete:
             self.complete = False
             self._provider.shelf.incomplete = True
         self.nobody_saved = collection.nobody_saved
         self._provider.lacks.clear()
-        before: list[Message] = []
-        state: list[Message] = []
-        for source in sorted(collection.wants):
-            want = collection.wants[source]
-            messages = want.messages()
-            if want.incomplete or not want.complete:
-                self.complete = False
-            if self._standing is not None and self._config.group_reliable:
-                if want.incomplete or not want.complete:
-                    self._standing.lost(source)
-                self._standing.fill(source, messages, want.cut == ENDED)
-            since = self._since.get(source, 0)
-            before += self._order.withdraw(source, since)
-            state += [one for one in messages if one.seq > since]
+        keeps = self._standing if self._config.group_reliable else None
+        for want in collection.wants.values():
+            self.complete = self.complete and not want.is_lacking
+            if want.cut == ENDED:
+                self._whole.add(want.source)
+            if keeps is None:
+                continue
+            if want.is_lacking:
+                keeps.lost(want.source)
+            keeps.fill(want.source, want.messages(), want.cut == ENDED)
         if self._standing is not None and not self.complete:
             self._standing.lacks_ended = True
-        state = _unbeaten(state)
-        self.messages += len(state)
-        return before + state
+        state = to_give(collection.wants, self._since, self._order)
+        self.messages += sum(1 for one in state if one.state)
+        return state
 
     def _restore(self, snapshot: bytes, taken: dict[Source, int]) -> None:
         """A snapshot has come: streams begin after what it has, once the application has it."""
@@ -356,6 +379,9 @@ class Transfer(Part):
                 self._collection.on_chunk(frame, source, now_ns)
             else:
                 assert isinstance(frame, Tell)
+                for of, _ in frame.rows:
+                    if self._detection.follows(of):
+                        self._collection.live(of)
                 self._collection.on_tell(frame, source, now_ns)
             self._look()
 
@@ -384,21 +410,3 @@ class Transfer(Part):
             "state_pending": int(self.pending),
             "state_incomplete": int(not self.complete),
         }
-
-
-def _unbeaten(state: list[Message]) -> list[Message]:
-    """Without bids that others beat: each source has its own best."""
-    best: dict[bytes, Message] = {}
-    for message in state:
-        if message.ranked:
-            rival = best.get(message.key)
-            if rival is None or outranks(message, rival):
-                best[message.key] = message
-    return [one for one in state if not one.ranked or best[one.key] is one]
-
-
-def make_standing(config: MemberConfig) -> Standing | None:
-    """The table of a member, if it keeps one."""
-    if config.state != "keys":
-        return None
-    return Standing(config.standing_keys_max, config.standing_bytes_max)

@@ -17,6 +17,9 @@ _FRESH_TIMES: Final = 4
 _ALONE_TIMES: Final = 2
 # Suspicion begins at this part of the wait before accusation, at the latest.
 _SUSPECT_PART: Final = 2
+# Nobody is accused before so many periods have passed without a sign of life, nor suspected before
+# half of them: a sign of life that is a little late should raise no questions.
+_PERIODS_MIN: Final = 3
 # In how many steps the others are asked, and how close together at the most.
 _STEPS: Final = 4
 _STEP_NS_MIN: Final = 50_000_000
@@ -28,6 +31,10 @@ class WatchConfig:
 
     # A member sends something to each of its watchers at least so often.
     heartbeat_ns: int = 250_000_000
+    # In a group of more than `few` it need do so only half as often, and in one of more than `many`
+    # a quarter as often, so that it costs less.
+    few: int = 16
+    many: int = 64
     # How many members watch each.
     watchers: int = 2
     # How many others are asked about a suspected member at a time.
@@ -51,11 +58,21 @@ class WatchConfig:
                 f"suspect_level {self.suspect_level}, accuse_level {self.accuse_level}: both are "
                 "above 0, and nobody is accused before it is suspected"
             )
-        if not 2 * self.heartbeat_ns <= self.accuse_after_ns_min <= self.accuse_after_ns_max:
+        if (
+            not _PERIODS_MIN * self.heartbeat_ns
+            <= self.accuse_after_ns_min
+            <= self.accuse_after_ns_max
+        ):
             raise ConfigError(
-                f"accuse_after_ns_min {self.accuse_after_ns_min} goes from two heartbeats, "
-                f"{2 * self.heartbeat_ns}, to accuse_after_ns_max, {self.accuse_after_ns_max}"
+                f"accuse_after_ns_min {self.accuse_after_ns_min} goes from three heartbeats, "
+                f"{3 * self.heartbeat_ns}, to accuse_after_ns_max, {self.accuse_after_ns_max}"
             )
+
+    def period_ns(self, members: int) -> int:
+        """How often a member of a group of so many gives a sign of life."""
+        if members <= self.few:
+            return self.heartbeat_ns
+        return (2 if members <= self.many else 4) * self.heartbeat_ns
 
 
 @final
@@ -77,6 +94,7 @@ class Waits:
     def accuse_after_ns(self, peer: Watched) -> i64:
         """The silence after which it is accused, if nobody vouches for it."""
         level_ns = max(peer.gaps.silence_ns(self._accuse_level), self._min_ns)
+        level_ns = max(level_ns, _PERIODS_MIN * peer.gaps.period_ns)
         wait_ns = max(level_ns * self._health.factor, peer.wait_ns)
         wait_ns += _LATE_TIMES * self._health.late_ns
         if peer.fresh and peer.heard_ns < 0:

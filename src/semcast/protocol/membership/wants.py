@@ -9,7 +9,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.errors import RemoteProtocolError
-from semcast.ids import Source
+from semcast.ids import NEVER, Source
 from semcast.protocol.streams.holes import Holes
 from semcast.wire.families.state import INCOMPLETE, PIECE, Chunk
 from semcast.wire.message import Message
@@ -51,7 +51,12 @@ class Want:
 
     def __init__(self, source: Source, after: i64, cut: i64) -> None:
         self.source: Final = source
-        self.cut: Final[i64] = cut
+        # The last message before the stream.
+        self.cut: i64 = cut
+        # If the stream has begun anew since: up to here, what came of it waits. Otherwise nothing.
+        self.had: i64 = after
+        # When to wait for it no longer, since whoever has it is silent.
+        self.until_ns: i64 = NEVER
         # INV-HOLES: the numbers of which it is not known yet whether they stand.
         self.holes: Final = Holes()
         if after < cut:
@@ -71,6 +76,22 @@ class Want:
     @property
     def complete(self) -> bool:
         return len(self.holes) == 0
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether some of it will never come."""
+        return self.incomplete or not self.complete
+
+    def go_on(self, had: i64, cut: i64) -> None:
+        """The stream goes on, or begins anew after a later cut. Of what came meanwhile, everything
+        up to `had` is here.
+        """
+        self.until_ns = NEVER
+        self.had = max(self.had, had)
+        if had < cut:
+            self.holes.add(had + 1, cut)
+            self.cut = cut
+            self._large = None
 
     def position(self) -> tuple[int, int, int]:
         """What to ask for: after which number, until which, and from which byte on."""

@@ -63,12 +63,11 @@ class Watch(Part):
         self._view = view
         self._config: Final = config
         self._random: Final = random
-        self._heartbeat_ns: Final[i64] = config.heartbeat_ns
         self._slack_ns: Final[i64] = config.late_ns
         self.health: Final = Health()
         self._waits: Final = Waits(config, self.health)
         self._errands: Final = Errands()
-        self._beats: Final = Heartbeats(config.heartbeat_ns)
+        self._beats: Final = Heartbeats(config, len(view.present))
         # What is known of others, by sender id. INV-KNOWN: all of them are present in the view.
         self._known: Final[dict[int, Watched]] = {}
         # Those of them that are watched or doubted, the only ones that a timer looks at.
@@ -117,7 +116,9 @@ class Watch(Part):
     def install(self, view: View, now_ns: i64) -> None:
         """Those who stay keep what is known of them."""
         before, self._view = self._view, view
+        self._beats.suit(len(view.present))
         for sender, peer in list(self._known.items()):
+            peer.retime(self._beats.period_ns)
             if not view.holds(peer.source):
                 del self._known[sender]
         if self._begun:
@@ -168,7 +169,7 @@ class Watch(Part):
 
     def _know(self, sender: int, now_ns: i64) -> Watched:
         source = Source(sender, self._view.life(sender))
-        peer = Watched(source, self._heartbeat_ns, now_ns)
+        peer = Watched(source, self._beats.period_ns, now_ns)
         self._known[sender] = peer
         return peer
 
@@ -191,8 +192,7 @@ class Watch(Part):
 
     def _trust(self, peer: Watched, now_ns: i64) -> None:
         doubt = peer.doubt
-        peer.doubt = TRUSTED
-        peer.fresh = False
+        peer.trust(now_ns)
         if doubt == ACCUSED:
             self._changes.append((peer.sender, False))
             self._follow(self._view, now_ns)
@@ -206,7 +206,7 @@ class Watch(Part):
         owed = sender in self._beats.watchers
         if peer is None and owed:
             peer = self._know(sender, now_ns)
-        if peer is None or peer.doubt == ACCUSED:
+        if peer is None or peer.doubt == ACCUSED or now_ns < peer.deaf_until_ns:
             return
         if peer.doubt == TRUSTED:
             if not peer.promised and not owed:
@@ -314,7 +314,7 @@ class Watch(Part):
     def on_timer(self, now_ns: i64) -> None:
         if not self._begun:
             self._begun = True
-            self._beats.next_ns = now_ns + self._random.randrange(int(self._heartbeat_ns))
+            self._beats.next_ns = now_ns + self._random.randrange(int(self._beats.period_ns))
             self._follow(self._view, now_ns)
         elif now_ns < self._due_ns:
             return
@@ -323,12 +323,12 @@ class Watch(Part):
         self.health.recover(now_ns)
         self._errands.expire(now_ns)
         due_ns: i64 = NEVER
-        for peer in self._looked_at:
-            due_ns = min(due_ns, self._look(peer, now_ns))
         if self._beats.watchers or self._unknowing:
             if now_ns >= self._beats.next_ns:
                 self._beat(now_ns)
-            due_ns = min(due_ns, self._beats.next_ns)
+            due_ns = self._beats.next_ns
+        for peer in self._looked_at:
+            due_ns = min(due_ns, self._look(peer, now_ns))
         # If somebody was accused, others may be watched from now on: it looks again at once.
         self._due_ns = max(due_ns, now_ns + 1)
         self._late_ns = self._due_ns + self._slack_ns
@@ -364,7 +364,7 @@ class Watch(Part):
         if peer.doubt == TRUSTED:
             due_ns = peer.clock_ns + self._waits.suspect_after_ns(peer)
             if now_ns < due_ns:
-                return due_ns
+                return self._beats.or_next_ns(due_ns)
             peer.suspect(now_ns)
         if now_ns < peer.next_ns:
             return peer.next_ns
@@ -382,7 +382,7 @@ class Watch(Part):
             self._changes.append((peer.sender, True))
             self._follow(self._view, now_ns)
         # It is told so, ever less often: if it lives, it answers.
-        peer.next_ns = now_ns + min(1 << min(peer.tries, 8), _BEATS_MAX) * self._heartbeat_ns
+        peer.next_ns = now_ns + min(1 << min(peer.tries, 8), _BEATS_MAX) * self._beats.period_ns
         self._ask(peer, ACCUSES)
         return now_ns if peer.tries == 1 else peer.next_ns
 

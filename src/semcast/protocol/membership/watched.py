@@ -17,6 +17,9 @@ from semcast.protocol.membership.accrual import Accrual
 TRUSTED: Final = 0
 SUSPECTED: Final = 1
 ACCUSED: Final = 2
+# Whoever says wrongly that nobody listens where a member is may go on saying so, and each time less
+# is waited for an answer; so it is not believed again for so long.
+DEAF_NS: Final = 5_000_000_000
 
 
 @final
@@ -26,8 +29,8 @@ class Watched:
     def __init__(self, source: Source, period_ns: i64, now_ns: i64) -> None:
         self.source: Final = source
         self.sender: Final = int(source.sender)
-        self._window_min_ns: Final[i64] = period_ns // 2
-        self.gaps: Final = Accrual(period_ns)
+        self._window_min_ns: i64 = period_ns // 2
+        self.gaps = Accrual(period_ns)
         # When it was last heard; -1 if it was not.
         self.heard_ns: i64 = -1
         # From when on it is silent. INV-AWAKE: not before it was last heard or vouched for; later
@@ -52,9 +55,17 @@ class Watched:
         self._heeded = False
         # How often the world said that nobody listens any more where it was.
         self.refusals: i64 = 0
+        # Until when that is not believed: it was there when the world last said so.
+        self.deaf_until_ns: i64 = 0
         self._doubted_ns: i64 = 0
         self._window_ns: i64 = now_ns
         self._longest_ns: i64 = 0
+
+    def retime(self, period_ns: i64) -> None:
+        """From now on it has promised a sign of life in each of these periods."""
+        if period_ns != self.gaps.period_ns:
+            self._window_min_ns = period_ns // 2
+            self.gaps = Accrual(period_ns)
 
     def promise(self, promised: bool, now_ns: i64) -> None:
         """From now on it is watched, or no longer. Silence counts from now on, or as it did."""
@@ -110,6 +121,13 @@ class Watched:
         self.answered += 1
         self._heeded = True
         self.alone = False
+
+    def trust(self, now_ns: i64) -> None:
+        """It was heard of. If the world had said that nobody listens there, the world was wrong."""
+        self.doubt = TRUSTED
+        self.fresh = False
+        if self.refusals > 0:
+            self.deaf_until_ns = now_ns + DEAF_NS
 
     def suspect(self, now_ns: i64) -> None:
         """Begin to ask about it."""

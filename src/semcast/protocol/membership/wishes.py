@@ -22,8 +22,13 @@ from semcast.wire.families.agreement import ACCUSE, ENDED, GONE, LEAVE, WITHDRAW
 _MS: Final = 1_000_000
 # How long wishes wait for others, after the last one: so long, and longer for each.
 BATCH_NS: Final = 3 * _MS
-_BATCH_EACH_NS: Final = 400_000
-_BATCH_MAX_NS: Final = 200 * _MS
+_BATCH_EACH_NS: Final = 1 * _MS
+_BATCH_MAX_NS: Final = 400 * _MS
+# A view costs everybody some work, and more of it the more come in. So after one that let a crowd
+# in, those who come late wait for so long for each of the crowd, and share the next view.
+_CROWD: Final = 4
+_CROWD_EACH_NS: Final = 4 * _MS
+_CROWD_MAX_NS: Final = 1_000 * _MS
 # Members that are gone cost little, so that dropping them is in no hurry.
 _DROP_NS: Final = 1_000 * _MS
 # An accusation by one member counts if the accused says nothing against it for so long.
@@ -91,6 +96,8 @@ class WishList:
         # When the first of the wishes came that are not fulfilled, and the last.
         self._first_ns: i64 = NEVER
         self._last_ns: i64 = NEVER
+        # Nobody else is let in before this time: a crowd has come in just now.
+        self._crowd_ns: i64 = 0
         # This member's own, by kind and member; with the life that is meant.
         self.own: Final[dict[tuple[int, int], int]] = {}
 
@@ -243,11 +250,11 @@ class WishList:
         ripe = self._drop_ns
         wishes = len(self._joins) + len(self._going)
         if wishes > 0:
-            ripe = min(
-                ripe,
-                self._last_ns + BATCH_NS + _BATCH_EACH_NS * wishes,
-                self._first_ns + _BATCH_MAX_NS,
-            )
+            quiet_ns = self._last_ns + BATCH_NS + _BATCH_EACH_NS * wishes
+            ripe_ns = min(quiet_ns, self._first_ns + _BATCH_MAX_NS)
+            if not self._going:
+                ripe_ns = max(ripe_ns, self._crowd_ns)
+            ripe = min(ripe, ripe_ns)
         for accusation in self._accused.values():
             at_ns = accusation.ripe_ns()
             if at_ns < NEVER:
@@ -297,6 +304,9 @@ class WishList:
         """Keep what this view does not fulfil."""
         self._note_put_out(view)
         self._view = view
+        came = sum(since == view.number for since in view.since)
+        if came >= _CROWD:
+            self._crowd_ns = now_ns + min(came * _CROWD_EACH_NS, _CROWD_MAX_NS)
         for sender in [s for s, one in self._joins.items() if view.life(s) >= one.life]:
             del self._joins[sender]
         for sender in [s for s, life in self._going.items() if not _there(view, s, life)]:

@@ -246,6 +246,24 @@ class PurgingBuffer:
             self._purger.purge_marked(0)
         return self._room.fits(lane, size_bytes)
 
+    def hits(self, message: Message) -> int:
+        """How many of the held messages a message would purge."""
+        marks = message.by_key or message.bitmap != 0 or message.ranked
+        lane = self._slots.find(message.source)
+        if not marks or lane is None or not self._purger.allows(message):
+            return 0
+        return len(self._purger.hits(lane, message))
+
+    def admits(self, message: Message) -> bool:
+        """Whether `insert` would find room for a message, also by purging what it replaces."""
+        if self.room_for(message.source, len(message.body)):
+            return True
+        marks = message.by_key or message.bitmap != 0 or message.ranked
+        if not marks or not self._purger.allows(message):
+            return False
+        lane = self._slots.find(message.source) or _NO_LANE
+        return self._room.would_fit(lane, message, len(message.body))
+
     def room_for_run(self, messages: list[Message], at: i64, end: i64) -> i64:
         """The same for several, all of one source: how many would be stored."""
         lane = self._slots.find(messages[at].source) or _NO_LANE

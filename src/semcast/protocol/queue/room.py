@@ -83,7 +83,7 @@ class Room:
             count += 1
         return count
 
-    def _would_fit(self, lane: Lane, message: Message, size: i64) -> bool:
+    def would_fit(self, lane: Lane, message: Message, size: i64) -> bool:
         """Whether there would be room without the held messages that `message` replaces."""
         hits = self._purger.hits(lane, message)
         freed: i64 = 0
@@ -118,7 +118,7 @@ class Room:
         if self.fits(lane, size):
             return _STORED
         overflow = self._overflow
-        if allowed and (overflow is Overflow.RANDOM or self._would_fit(lane, message, size)):
+        if allowed and (overflow is Overflow.RANDOM or self.would_fit(lane, message, size)):
             # It is going to be stored, so what it replaces goes before anything is lost.
             purger.hit(lane, message)
             purger.purge_marked(0)

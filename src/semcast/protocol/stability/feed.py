@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import EVERYBODY, NEVER, Source
+from semcast.ids import EVERYBODY, NEVER, SEQ_MAX, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outbox
@@ -102,6 +102,8 @@ class FeedDetection(Detection):
             stream = self.streams[source] = Stream(attempt, after)
             self._former.pop(source, None)
             self._agreed.joined.append(source)
+            if source in self._agreed.ended:
+                self._agreed.ended.remove(source)  # nobody has heard of that yet
         stream.attempt = attempt
         self._due[source] = stream
         self._hears(source, newest)
@@ -111,11 +113,16 @@ class FeedDetection(Detection):
         stream = self.streams.pop(source, None)
         self._news.pop(source, None)
         self._due.pop(source, None)
-        if stream is not None:
-            if len(self._former) >= _FORMER_MAX:
-                del self._former[next(iter(self._former))]
-            self._former[source] = int(stream.has)
-            self._agreed.ended.append(source)
+        if stream is None:
+            return
+        self._agreed.ended.append(source)
+        if source in self._agreed.joined:
+            # Nobody has heard of its beginning yet, and nothing of it is here.
+            self._agreed.joined.remove(source)
+            return
+        if len(self._former) >= _FORMER_MAX:
+            del self._former[next(iter(self._former))]
+        self._former[source] = int(stream.has)
 
     def since(self, source: Source) -> int:
         """What is here of a source, also from before; -1 if it was never read."""
@@ -133,6 +140,9 @@ class FeedDetection(Detection):
             if source == self._me:
                 self.audience.has_sent(seq, now_ns)
                 self._look()
+            elif seq > self._former.get(source, SEQ_MAX):
+                # It waited for room when the stream ended.
+                self._former[source] = int(seq)
             return
         if seq <= stream.has:
             return

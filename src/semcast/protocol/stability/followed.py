@@ -44,8 +44,9 @@ ABSTENTIONS_AFTER_END: Final = 2
 
 # Of how many senders that were dropped a member remembers which lives had ended.
 _DROPPED_MAX: Final = 256
-# How many lives of a sender that were in views a newcomer remembers.
-_SEEN_MAX: Final = 4
+# How many lives of a sender that were in views a newcomer remembers. It abstains on one that it
+# has forgotten, and so may miss it: few come so soon after each other that none of them has ended.
+_SEEN_MAX: Final = 16
 
 
 def page_of(position: int) -> int:

@@ -4,7 +4,10 @@ What was kept for others goes at once, since nobody will ask for it. What waits 
 stays until it was taken.
 """
 
+from collections import deque
 from typing import Final, final
+
+from mypy_extensions import i64
 
 from semcast.ids import Source
 from semcast.protocol.order import Order
@@ -12,9 +15,11 @@ from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.guard import SafeUpTo
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
-from semcast.protocol.streams.inbound import Inbound
+from semcast.protocol.streams.inbound import Inbound, link_lives
 from semcast.wire.sources import Sources
 
+# So many gaps are remembered until somebody asks.
+_GAPS_MAX: Final = 256
 # The ends of so many lives are remembered.
 _ENDS_MAX: Final = 1_024
 
@@ -43,6 +48,8 @@ class Endings:
         # INV-ENDS: the last message of a life that has ended, which all have got, or 0. The oldest
         # ends are forgotten.
         self.ends: Final[dict[Source, int]] = {}
+        # What streams have passed over, until somebody asks.
+        self._gaps: Final[deque[tuple[Source, int, int]]] = deque(maxlen=_GAPS_MAX)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -59,7 +66,7 @@ class Endings:
 
     def end(self, source: Source, inbound: Inbound | None) -> None:
         """Keep nothing of a source for others; its stream, if there is one, waits for its end."""
-        self.ends[source] = 0
+        self.ends.setdefault(source, 0)
         if inbound is not None:
             self._waiting[source] = inbound
             self.ends[source] = int(inbound.newest)
@@ -75,10 +82,35 @@ class Endings:
         """Take note that it is not known here how far others got: it was never followed."""
         self.ends.pop(source, None)
 
-    def resume(self, source: Source) -> None:
-        """A stream that was to end begins again."""
-        self._waiting.pop(source, None)
-        self.ends.pop(source, None)
+    def take_up(self, inbounds: dict[Source, Inbound], inbound: Inbound) -> None:
+        """A stream is new here, or it had ended and nothing of it was kept. Of one that had ended
+        the application has everything up to there, so that it goes on after that.
+        """
+        link_lives(inbounds, inbound)
+        had = self.ends.get(inbound.source, 0)
+        if had > 0:
+            inbound.resume(had)
+            self._order.begin(inbound.source, had + 1)
+
+    def begin(self, inbound: Inbound, after: i64) -> bool:
+        """A stream begins after that message, perhaps one that was to end. Says whether it begins
+        anew; then what it passes over, since others have forgotten this process, is noted.
+        """
+        self._waiting.pop(inbound.source, None)
+        self.ends.pop(inbound.source, None)
+        began = inbound.cut >= 0 or inbound.next > 1
+        anew = inbound.begin(after)
+        if anew and began:
+            self._gaps.append((inbound.source, int(inbound.had + 1), int(inbound.cut)))
+        return anew
+
+    def take_gaps(self) -> list[tuple[Source, int, int]]:
+        """Sources, with the first and the last message that their streams have passed over."""
+        if not self._gaps:
+            return []
+        gaps = list(self._gaps)
+        self._gaps.clear()
+        return gaps
 
     def forget(self, inbounds: dict[Source, Inbound]) -> None:
         """Take out those of which the application has taken everything."""

@@ -47,8 +47,9 @@ class Inbound:
         self.former: Inbound | None = None
         # INV-NEXT: everything before it was handed on, or skipped because it is covered.
         self.next: i64 = 1
-        # All that had come when the stream last began anew; 0 if it began once.
+        # When the stream last began: all that had come (at first nothing), and what is before it.
         self.had: i64 = 0
+        self.cut: i64 = -1
         # The newest message that is known to exist.
         self.newest: i64 = 0
         # INV-MISSING: of the messages from `next` to `newest`, those that neither wait here nor are
@@ -191,12 +192,23 @@ class Inbound:
             self.next += 1
         return cover
 
-    def jump(self, next_seq: i64) -> None:
-        """Begin at `next_seq`: what came before is none of this member's business."""
-        assert next_seq > self.next
+    def resume(self, had: i64) -> None:
+        """The stream had ended here, and everything up to there was taken: go on after it."""
+        assert self.next == 1, "nothing has come yet"
+        self.next = had + 1
+        self.newest = had
+
+    def begin(self, after: i64) -> bool:
+        """Begin after this message: what came before is none of this member's business. If more
+        than that is here already, the stream only goes on. Says whether it does not.
+        """
         self.had = self.next - 1
-        self.next = next_seq
+        self.cut = max(self.had, after)
+        if after < self.next:
+            return False
+        self.next = after + 1
         self.advanced()
+        return True
 
     def in_order(self) -> i64:
         """Everything up to here is here, or covered, though it may wait for room."""

@@ -25,7 +25,7 @@ from semcast.protocol.stability.followed import ENDED
 from semcast.protocol.streams.answers import Answers
 from semcast.protocol.streams.asking import Asking
 from semcast.protocol.streams.endings import Endings
-from semcast.protocol.streams.inbound import Inbound, link_lives
+from semcast.protocol.streams.inbound import Inbound
 from semcast.protocol.streams.own_room import OwnRoom
 from semcast.protocol.streams.repair import Repair, report_answers
 from semcast.wire.families.repair import COVERED, FRAGMENT, Covered, Fragment
@@ -68,7 +68,7 @@ class Intake(Part):
         self._answers: Final = answers
         self._asking: Final = asking
         self._detection: Final = detection
-        self._endings: Final = endings
+        self.endings: Final = endings
         self._sources: Final = sources
         self._random: Final = random
         self._observer: Final = observer
@@ -301,8 +301,8 @@ class Intake(Part):
         if self._stalled:
             for inbound in list(self._stalled.values()):
                 self._hand_on(inbound, now_ns)
-        if len(self._endings) > 0:
-            self._endings.forget(self.inbounds)
+        if len(self.endings) > 0:
+            self.endings.forget(self.inbounds)
 
     # -- what is agreed ----------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class Intake(Part):
         for source in agreed.ended:
             self._on_ended(source, now_ns)
         for source in agreed.missed:
-            self._endings.missed(source)  # all was stable before this member had a vote
+            self.endings.missed(source)  # all was stable before this member had a vote
             self._tell_progress("join", source, ENDED)
 
     def _on_more(self, source: Source, seq: i64, stable: bool, now_ns: i64) -> None:
@@ -349,13 +349,12 @@ class Intake(Part):
         inbound = self._inbound(source)
         if inbound is None or source == self._me:
             return
-        self._endings.resume(source)
         stable = self._detection.stable(source)
-        if stable >= inbound.next:
-            inbound.jump(stable + 1)
+        if self.endings.begin(inbound, stable):
             self.repairs.pop(source, None)  # nobody has what was asked for
             self._order.begin(source, stable + 1)
-            self._detection.has(source, stable, now_ns)
+        if inbound.next > 1:
+            self._detection.has(source, inbound.next - 1, now_ns)
         self._tell_progress("join", source, inbound.next)
         self._hand_on(inbound, now_ns)
 
@@ -366,12 +365,12 @@ class Intake(Part):
             last = inbound.next - 1
             if self._config.keeps and last > 0:
                 self._tell_progress("stable", source, last)
-            self._endings.give_up(source, inbound)
+            self.endings.give_up(source, inbound)
             self._hand_on(inbound, now_ns)
         self.repairs.pop(source, None)
         self._fragments.forget(source)
-        self._endings.end(source, inbound)
-        self._endings.forget(self.inbounds)
+        self.endings.end(source, inbound)
+        self.endings.forget(self.inbounds)
 
     # -- small parts -------------------------------------------------------------------------------
 
@@ -386,7 +385,7 @@ class Intake(Part):
         source = self._sources.intern(source)
         config, members = self._config, len(self.view.members)
         inbound = Inbound(source, config, members, self._guard, config.keeps)
-        link_lives(self.inbounds, inbound)
+        self.endings.take_up(self.inbounds, inbound)
         self.inbounds[source] = inbound
         return inbound
 

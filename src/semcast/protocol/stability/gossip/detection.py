@@ -15,9 +15,15 @@ from semcast.protocol.outbox import Outbox
 from semcast.protocol.stability.detection import Agreed, Detection, Heard
 from semcast.protocol.stability.followed import Followed
 from semcast.protocol.stability.gossip.pace import GossipPace
+from semcast.protocol.stability.gossip.quiet import QuietMembers
 from semcast.protocol.stability.gossip.tracker import GossipTracker
 from semcast.wire.families.votes import SAFETY, STABILITY, Vector
 from semcast.wire.frames import ControlFrame
+
+# In a group of more than so many a newcomer speaks of those of whom it has heard nothing only after
+# so many vectors: mostly they are quiet, and rounds about all of them would cost everybody much.
+_MANY: Final = 16
+_PATIENCE: Final = 64
 
 
 @final
@@ -40,8 +46,13 @@ class GossipDetection(Detection):
         self._guarded: Final = guarded
         self._followed: Final = Followed(view, config.group_reliable, me if joining else None)
         self._followed.met_all()
-        self._stability: Final = GossipTracker(self._followed, me, False, 0, joining)
-        self._safety: Final = GossipTracker(self._followed, me, True, config.f + 1)
+        self._quiet: Final = QuietMembers()
+        self._quiet.install(view, me, True)
+        self._stability: Final = GossipTracker(self._followed, me, False, 0, joining, self._quiet)
+        self._safety: Final = GossipTracker(
+            self._followed, me, True, config.f + 1, quiet=self._quiet
+        )
+        self._patience = _PATIENCE
         self._pace: Final = GossipPace(config)
         # Everybody else who is not gone, in order.
         self._others = view.others(me)
@@ -53,6 +64,8 @@ class GossipDetection(Detection):
         self._excused = 0
         # Whether vectors are due; `pack` sends them.
         self._due = False
+        # Others that do not know what is agreed, and are told with the next vectors.
+        self._behind: Final[dict[int, None]] = {}
 
     def kinds(self) -> tuple[int, ...]:
         return (STABILITY, SAFETY)
@@ -66,6 +79,8 @@ class GossipDetection(Detection):
             return  # only its number is another
         self._stability.install(view, former)
         self._safety.install(view, [])
+        self._quiet.install(view, self._me, self._stability.has_none(self._me))
+        self._patience = _PATIENCE
         self._excused = 0
         self._others = view.others(self._me)
         self._take(self._stability.on_period(), self._safety.on_period())
@@ -144,7 +159,9 @@ class GossipDetection(Detection):
         joined = self._stability.take_joined()
         if joined:
             for source in joined:
-                self._safety.has(source, self._stability.agreed(source))
+                agreed_seq = self._stability.agreed(source)
+                if agreed_seq > 0:
+                    self._safety.has(source, agreed_seq)
         ended = self._stability.take_ended()
         if ended:
             self._safety.end(ended)
@@ -160,13 +177,20 @@ class GossipDetection(Detection):
 
     def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         assert isinstance(frame, Vector)
+        if frame.quiet:
+            self._on_quiet(frame, int(source.sender), now_ns)
+            return
         tracker = self._safety if frame.safety else self._stability
+        behind = frame.wanted
         for row in frame.rows:
-            if row.agreed < tracker.agreed(row.source):
-                self._pace.somebody_is_behind(now_ns)
+            behind = behind or row.agreed < tracker.agreed(row.source)
             # Whoever sent the vector has voted in the round, so it has no less than the lowest.
             heard = Heard(row.source, int(row.newest), int(source.sender), int(row.lowest))
             self._agreed.heard.append(heard)
+        if behind:
+            self._on_behind(int(source.sender), now_ns)
+        if frame.wanted:
+            self._quiet.asked()
         waits_for_us = frame.waits and self._stability.lacks_vote(frame)
         grown = tracker.on_vector(frame)
         self._take([] if frame.safety else grown, grown if frame.safety else [])
@@ -175,13 +199,30 @@ class GossipDetection(Detection):
         if not frame.safety and self._is_small():
             self._pace.somebody_gossips(now_ns)
 
+    def _on_quiet(self, frame: Vector, sender: int, now_ns: i64) -> None:
+        """Another member says who has sent nothing so far."""
+        if self._quiet.hear(frame) and self._stability.joining:
+            self._stability.begin_with_quiet()
+            self._take([], [])
+        if frame.wanted:
+            self._on_behind(sender, now_ns)
+
+    def _on_behind(self, sender: int, now_ns: i64) -> None:
+        """Another member does not know what is agreed, or a newcomer needs the round to end: this
+        is no time to rest, and whoever asks in vain hears of it first.
+        """
+        self._pace.somebody_is_behind(now_ns)
+        if len(self._behind) < self._config.gossip_fanout:
+            self._behind[sender] = None
+
     def on_timer(self, now_ns: i64) -> None:
         if now_ns >= self._pace.due_ns():
             self._pace.begin()
             if self._excused != 0:
                 self._stability.renew(self._excused)
             self._take(self._stability.on_period(), self._safety.on_period())
-            self._pace.done(self._stability.all_agreed(), now_ns)
+            rests = self._stability.all_agreed() and not self._quiet.speaks(False)
+            self._pace.done(rests, now_ns)
             self._due = True
 
     def next_deadline_ns(self) -> i64:
@@ -192,11 +233,16 @@ class GossipDetection(Detection):
         if not self._due:
             return
         self._due = False
-        vectors = self._stability.vectors()
+        patient = self._patience > 0 and len(self._others) > _MANY
+        self._patience = max(0, self._patience - 1)
+        vectors = self._stability.vectors(patient)
         for vector in vectors:
             vector.waits = self._waits
         if self._guarded and not self._resting:
             vectors += self._safety.vectors()
+        wanted = self._stability.joining
+        if self._quiet.speaks(wanted):
+            vectors.append(self._quiet.vector(wanted))
         for to in self._peers():
             for vector in vectors:
                 outbox.frame(to, vector)
@@ -215,10 +261,16 @@ class GossipDetection(Detection):
         return self._config.gossip_messages > 0 and self._is_small()
 
     def _peers(self) -> list[int]:
-        """Some other members, at random."""
+        """Some other members: one that is behind, if there is one, and others at random."""
+        behind = [sender for sender in self._behind if sender in self._others]
+        self._behind.clear()
         if self._is_small():
             return [EVERYBODY] if self._others else []
         left = list(self._others)
-        return [
-            left.pop(self._random.randrange(len(left))) for _ in range(self._config.gossip_fanout)
-        ]
+        chosen: list[int] = []
+        if behind:
+            chosen.append(behind[self._random.randrange(len(behind))])
+            left.remove(chosen[0])
+        while len(chosen) < self._config.gossip_fanout:
+            chosen.append(left.pop(self._random.randrange(len(left))))
+        return chosen

@@ -15,8 +15,9 @@ from mypy_extensions import i64
 from semcast.ids import NEVER
 from semcast.protocol.config import MemberConfig
 
-# A group at rest gossips ever less often, down to this many periods apart.
-_REST_PERIODS_MAX: Final = 32
+# A group at rest gossips ever less often, down to this many periods apart. Whoever lacks something
+# does not rest, and whoever hears of it answers; so this is only for what nobody has thought of.
+_REST_PERIODS_MAX: Final = 512
 # With gossip on demand, a member also gossips each time an eighth of a window's bytes has come.
 _VECTORS_PER_WINDOW: Final = 8
 # A member that gossiped lately joins in with others only if it has got at least this part (a

@@ -9,7 +9,8 @@ from mypy_extensions import i64
 
 from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.membership.view import View
-from semcast.protocol.stability.followed import Followed
+from semcast.protocol.stability.followed import ABSTENTIONS, ABSTENTIONS_AFTER_END, Followed
+from semcast.protocol.stability.gossip.quiet import QuietMembers
 from semcast.wire.families.votes import Progress, Vector
 
 # For so many rounds vectors say which lives have ended. Whoever votes in the round after the next
@@ -68,6 +69,52 @@ class Page:
         self.left_out = False
         # The same of the round before, for those who learn from others that it is over.
         self.former_left_out = False
+        # Whether a newcomer needs this round to end, here or at another voter.
+        self.wanted = False
+
+    def begin(self) -> None:
+        """Another round begins, with this member's votes."""
+        self.left_out = False
+        self.wanted = False
+        for row in self.rows.values():
+            row.waits = not row.joined
+            self.wanted = self.wanted or row.waits
+            row.lowest = row.cast()
+
+    def join(self, followed: Followed, named: list[Source]) -> list[Source]:
+        """A round is over: begin with the sources on which this member has abstained for as long as
+        it must. Says with which.
+        """
+        found = []
+        first = followed.first(self.rows)
+        for source, row in self.rows.items():
+            if row.waits:
+                row.abstained += 1
+                ended = int(source.sender) in self.ended
+                enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
+                # A life that is over and that nobody else speaks of has ended; others will say so.
+                lives = row.heard or not followed.view.is_over(source)
+                if row.abstained >= enough and lives and source in first and source in named:
+                    row.joined = True
+                    row.own = max(row.own, row.agreed)
+                    found.append(source)
+        return found
+
+    def begin_with(self, quiet: QuietMembers, alone: bool) -> list[Source]:
+        """Begin with the sources that are known to have sent nothing so far; says with which.
+        `alone`: no other vote is merged here yet.
+        """
+        found = []
+        waits = False
+        for source, row in self.rows.items():
+            if not row.joined and quiet.holds(source):
+                row.joined = True
+                row.waits = False
+                row.own = max(row.own, row.agreed)
+                found.append(source)
+            waits = waits or not row.joined
+        self.wanted = waits or (self.wanted and not alone)
+        return found
 
     def leaves_out(self, sender: int) -> None:
         """Another member may speak of a life of this sender that has ended: say that it has."""
@@ -79,16 +126,30 @@ class Page:
         for sender in [one for one, until in self.ended.items() if self.round > until]:
             del self.ended[sender]
 
-    def all_agreed(self, view: View) -> bool:
+    def all_agreed(self, view: View, quiet: QuietMembers) -> bool:
         """Whether a vector would say nothing that others may not know."""
+        spoken_of = False
         for source, row in self.rows.items():
             if row.agreed < row.newest or not row.joined or view.is_over(source):
                 return False
-        return True
+            spoken_of = spoken_of or row.newest > 0 or not quiet.holds(source)
+        # A round of quiet members never ends, since nobody speaks of them.
+        return not (self.wanted and spoken_of)
 
-    def vector(self, followed: Followed, safety: bool) -> Vector:
-        """The votes of this round that this member has merged."""
-        first = [(source, self.rows[source]) for source in followed.first(self.rows)]
+    def vector(
+        self, followed: Followed, safety: bool, quiet: QuietMembers, patient: bool
+    ) -> Vector:
+        """The votes of this round that this member has merged. Of a member that is known to be
+        quiet nothing need be said; and nothing yet, if this member is `patient`, of one of which
+        nothing is known at all. Who is not spoken of has nothing, as far as votes are concerned.
+        """
+        first = [
+            (source, self.rows[source])
+            for source in followed.first(self.rows)
+            if self.rows[source].newest > 0
+            or followed.view.is_over(source)
+            or not (quiet.holds(source) or (patient and not self.rows[source].joined))
+        ]
         rows = [Progress(source, row.agreed, row.lowest, row.newest) for source, row in first]
         ended = [followed.last_ended(sender) for sender in self.ended]
         return Vector(
@@ -101,6 +162,7 @@ class Page:
             ended,
             self.left_out,
             self.former_left_out,
+            wanted=self.wanted and not safety,
         )
 
 

@@ -26,14 +26,9 @@ from mypy_extensions import i64
 
 from semcast.ids import SEQ_MAX, Source
 from semcast.protocol.membership.view import NO_ORIGIN, View
-from semcast.protocol.stability.followed import (
-    ABSTENTIONS,
-    ABSTENTIONS_AFTER_END,
-    ENDED,
-    Followed,
-    page_of,
-)
+from semcast.protocol.stability.followed import ENDED, Followed, page_of
 from semcast.protocol.stability.gossip.page import END_SAID_ROUNDS, Page, Row, page_number_of
+from semcast.protocol.stability.gossip.quiet import QuietMembers
 from semcast.wire.families.votes import Vector
 
 
@@ -42,11 +37,18 @@ class GossipTracker:
     """Counts votes in rounds that spread by gossip."""
 
     def __init__(
-        self, followed: Followed, me: Source, safety: bool, votes: int, joining: bool = False
+        self,
+        followed: Followed,
+        me: Source,
+        safety: bool,
+        votes: int,
+        joining: bool = False,
+        quiet: QuietMembers | None = None,
     ) -> None:
         """`votes`: how many are needed, or 0 for those of all members. `joining`: this member came
-        back without memory, and waits at first.
+        back without memory, and waits at first. `quiet`: who is known to have sent nothing.
         """
+        self._quiet: Final = QuietMembers() if quiet is None else quiet
         self._followed: Final = followed
         self._me: Final = me
         self._safety: Final = safety
@@ -144,12 +146,16 @@ class GossipTracker:
         row = self._row(source)
         return 0 if row is None else row.hold_back(floor)
 
+    def has_none(self, source: Source) -> bool:
+        """Whether this member has nothing of a source."""
+        row = self._row(source)
+        return row is None or row.own == 0
+
     def agreed(self, source: Source) -> i64:
         """Enough members have everything of `source` up to here."""
         if self._followed.has_ended(source):
             return ENDED
-        number = self._followed.page(source)
-        page = self._pages.get(number)
+        page = self._pages.get(self._followed.page(source))
         row = None if page is None else page.rows.get(source)
         return 0 if row is None else row.agreed
 
@@ -182,6 +188,7 @@ class GossipTracker:
             self._begin(page)
         page.voters |= vector.voters & self._alive
         page.left_out = page.left_out or vector.left_out
+        page.wanted = page.wanted or vector.wanted
         page.former_left_out = page.former_left_out or vector.former_left_out
         for row in vector.rows:
             if self._followed.has_ended(row.source) and not self._safety:
@@ -233,8 +240,8 @@ class GossipTracker:
 
     # -- what to send ------------------------------------------------------------------------------
 
-    def vectors(self) -> list[Vector]:
-        """The votes of this member, with those that it has merged."""
+    def vectors(self, patient: bool = False) -> list[Vector]:
+        """The votes of this member, with those that it has merged; see `Page.vector`."""
         found = []
         for number in sorted(self._pages):
             page = self._pages[number]
@@ -242,13 +249,15 @@ class GossipTracker:
                 # No other vote is merged here yet, so this member may still raise its own.
                 self._begin(page)
             page.forget_ended()
-            if page.rows or page.ended:
-                found.append(page.vector(self._followed, self._safety))
+            vector = page.vector(self._followed, self._safety, self._quiet, patient)
+            if vector.rows or vector.ended:
+                found.append(vector)
         return found
 
     def all_agreed(self) -> bool:
         """Whether vectors would say nothing that others may not know."""
-        return all(page.all_agreed(self._followed.view) for page in self._pages.values())
+        view, quiet = self._followed.view, self._quiet
+        return all(page.all_agreed(view, quiet) for page in self._pages.values())
 
     # -- leaving -----------------------------------------------------------------------------------
 
@@ -309,10 +318,7 @@ class GossipTracker:
     def _begin(self, page: Page) -> None:
         """Vote in a new round."""
         page.voters = self._bit
-        page.left_out = False
-        for row in page.rows.values():
-            row.waits = not row.joined
-            row.lowest = row.cast()
+        page.begin()
 
     def _finish(self, page: Page, grown: list[Source]) -> None:
         """If enough have voted, what they all have is agreed, and a new round begins."""
@@ -348,20 +354,13 @@ class GossipTracker:
         """INV-JOIN: a round is over. Begin with the sources for which this member voted 0 in it, if
         nobody can have left them out. `named`: those that the member that ended it spoke of.
         """
-        if not self._joining:
-            return
-        first = self._followed.first(page.rows)
-        for source, row in page.rows.items():
-            if row.waits:
-                row.abstained += 1
-                ended = int(source.sender) in page.ended
-                enough = ABSTENTIONS_AFTER_END if ended else ABSTENTIONS
-                # A life that is over and that nobody else speaks of has ended; others will say so.
-                lives = row.heard or not self._followed.view.is_over(source)
-                if row.abstained >= enough and lives and source in first and source in named:
-                    row.joined = True
-                    row.own = max(row.own, row.agreed)
-                    self._joined.append(source)
+        if self._joining:
+            self._joined += page.join(self._followed, named)
+
+    def begin_with_quiet(self) -> None:
+        """Begin with the sources that have sent nothing so far (INV-QUIET)."""
+        for page in self._pages.values():
+            self._joined += page.begin_with(self._quiet, page.voters == self._bit)
 
     def _end(self, page: Page, source: Source) -> None:
         self._followed.end(source)
@@ -387,6 +386,7 @@ class GossipTracker:
         if row is None and (source == self._me or self._followed.follows(source, page.rows)):
             joined = not self._joining or source == self._me
             row = page.rows[source] = Row(joined or self._followed.is_young(source))
+            page.wanted = page.wanted or not row.joined
             if source in self._floors:
                 row.floor = self._floors[source]
         return row

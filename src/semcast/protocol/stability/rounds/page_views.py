@@ -75,8 +75,9 @@ class PageViews(ABC):
         self._floors: Final[dict[Source, int]] = {}
         # Whether rows are carried over to another view, so that pages get no others yet.
         self._carries = False
-        # Whether this member, which is new, has to ask for rounds in which to begin.
-        self._asks = joining and followed.view.origin != NO_ORIGIN
+        # Whether this member, which is new or came back, has to ask for rounds in which to begin.
+        # Where nobody has anything to agree on there would be none.
+        self._asks = joining
         self._count_votes(followed.view)
         if joining:
             self._meet_everybody()

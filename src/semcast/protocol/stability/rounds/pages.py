@@ -109,9 +109,13 @@ class Pages(PageViews):
                 self._look(self._pages[number], now_ns)
 
     def _ask_to_begin(self, now_ns: i64) -> None:
-        """Ask for a round in each page with sources that a newcomer has yet to begin with."""
+        """Ask for a round in each page with sources that a newcomer has yet to begin with. If it
+        is for the newcomer itself to begin rounds, nobody else will, so it does.
+        """
         for page in self._pages.values():
             if any(not row.joined for row in page.rows.values()):
+                if self._leads(page):
+                    self._begin(page, now_ns)
                 page.tracker.ask(now_ns)
                 self._note(page)
 
