@@ -22,8 +22,8 @@ KEYS = [
     "model", "seed", "members", "policy", "scope", "composition", "buffer_messages", "rate_msg_s",
     "sent", "never_obsolete", "atomic_share", "atomic_share_low", "atomic_share_high",
     "atomic_share_all", "receivers_mean", "receivers_cv", "latency_mean_ms", "latency_p50_ms",
-    "latency_p99_ms", "copies_per_delivery", "purged", "dropped", "skipped", "missed",
-    "copies_sent", "events", "journal_file", "checked", "violations",
+    "latency_p99_ms", "latency_last_ms", "copies_per_delivery", "purged", "dropped", "skipped",
+    "missed", "copies_sent", "events", "journal_file", "checked", "violations",
 ]  # fmt: skip
 
 

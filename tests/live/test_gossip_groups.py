@@ -177,6 +177,37 @@ def test_what_was_missed_is_told() -> None:
     assert cut.session.member.cover_of(members[0].session.me, 2) is None
 
 
+def test_what_was_missed_of_a_member_that_fell_silent_is_told_as_an_event() -> None:
+    network = FakeNetwork(seed=8)
+    members = formed(network, 5, relay_repair=False)
+    cut = members[4]
+    told: list[tuple[str, str, str]] = []
+    cut.session.on_neighbour = lambda kind, who, text, _: told.append((kind, who, text))
+    host = cut.session.transport.address[0]
+    members[0].send(b"1")
+    assert network.run(reached([cut], [b"1"]), 5)
+    network.unplugged.add(host)
+    members[0].send(b"2")
+    network.run(seconds=0.5)
+    network.unplugged.clear()
+    # The last message that it sends may be missed as well, of which nobody could know.
+    taken: list[Message] = []
+
+    def has_a_later_one() -> bool:
+        members[0].send(b"more")
+        network.run(seconds=0.5)
+        taken.extend(cut.receive_many())
+        return any(message.seq > 2 for message in taken)
+
+    assert network.run(has_a_later_one, 30)
+    assert not any(message.skipped for message in taken)
+    assert network.run(lambda: "gap" in [kind for kind, _, _ in told], 60)
+    (gap,) = [one for one in told if one[0] == "gap"]
+    assert gap[1:] == ("m0", "of the messages of m0, 2 did not come, and nothing came since")
+    assert cut.session.member is not None
+    assert cut.session.member.stats()["missed"] == 1
+
+
 def test_repair_brings_what_was_missed() -> None:
     network = FakeNetwork(seed=8)
     members = formed(network, 5)

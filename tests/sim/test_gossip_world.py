@@ -5,6 +5,7 @@ scenario cannot mean is refused.
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -13,7 +14,12 @@ from semcast.check.tally import wilson
 from semcast.errors import ConfigError, InputError
 from semcast.ids import Source
 from semcast.journal import read_journal, write_journal
-from semcast.sim.epidemic.gossip_scenario import GossipScenario, GossipSettings, Search
+from semcast.sim.epidemic.gossip_scenario import (
+    GossipScenario,
+    GossipSettings,
+    PolicyName,
+    Search,
+)
 from semcast.sim.epidemic.outcome import never_obsolete
 from semcast.sim.epidemic.search import at_rate, largest_rate
 from semcast.sim.epidemic.world import GossipWorld, run
@@ -70,13 +76,14 @@ def test_the_same_seed_gives_the_same_run_and_another_another() -> None:
 
 
 def test_purging_what_is_obsolete_is_better_than_dropping_anything() -> None:
-    """PSRM §4.4"""
-    shares = {
-        policy: run(replace(BUSY, gossip=replace(BUSY.gossip, policy=policy)), 1).atomic_share
-        for policy in ("eager", "random", "drop-new")
-    }
-    assert shares["eager"] is not None
-    assert all(shares["eager"] > (shares[other] or 0) + 0.2 for other in ("random", "drop-new"))
+    """PSRM §4.4. A run has some 20 messages that count, so one alone says little."""
+
+    def share(policy: PolicyName) -> float:
+        scenario = replace(BUSY, gossip=replace(BUSY.gossip, policy=policy))
+        return fmean(run(scenario, seed).atomic_share or 0.0 for seed in (1, 2, 3))
+
+    eager = share("eager")
+    assert all(eager > share(other) + 0.2 for other in ("random", "drop-new"))
 
 
 def test_where_links_are_idle_nothing_is_purged_and_nothing_waits() -> None:
@@ -207,7 +214,9 @@ def test_a_search_needs_a_rate_to_change() -> None:
 
 def test_the_examples_are_the_setting_of_the_paper() -> None:
     """PSRM §4.2, and the reading of what it leaves open that comes nearest to its figures."""
-    paper = GossipScenario(gossip=GossipSettings(room="each", late="relay"))
+    paper = GossipScenario(
+        traffic=Chains(gaps="exponential"), gossip=GossipSettings(room="each", late="link")
+    )
     folder = Path(__file__).parents[2] / "examples/scenarios"
     one = load(folder / "psrm.toml")
     assert isinstance(one, GossipScenario)

@@ -102,6 +102,7 @@ def _print(
         ("receivers, deviation by mean", _number(outcome.receivers_cv, 3)),
         ("latency, mean", f"{_number(outcome.latency_mean_ms, 0)} ms"),
         ("latency, p99", f"{_number(outcome.latency_p99_ms, 0)} ms"),
+        ("latency, last receiver", f"{_number(outcome.latency_last_ms, 0)} ms"),
         ("copies for each delivery", _number(outcome.copies_per_delivery, 2)),
         *((f"purged, {place}", f"{count}") for place, count in purged.items() if count),
         *((f"dropped, {place}", f"{count}") for place, count in dropped.items() if count),

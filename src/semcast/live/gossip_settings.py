@@ -54,8 +54,10 @@ def check_gossip(config: "GroupConfig") -> None:
 
 
 def member_settings(config: "GroupConfig") -> dict[str, Any]:
-    """What a member of such a group has otherwise than others: nobody keeps state for newcomers."""
-    return {"state": "none"} if config.reliability == GOSSIP else {}
+    """What members have otherwise where nobody keeps state for newcomers: in a group that gossips,
+    and in a federation.
+    """
+    return {"state": "none"} if config.reliability in (GOSSIP, "federation") else {}
 
 
 def gossip_config(config: "GroupConfig") -> GossipConfig:

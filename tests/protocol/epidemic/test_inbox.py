@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.epidemic.making import SECOND
 
-from semcast.ids import SEQ_MAX, Source
+from semcast.ids import NEVER, SEQ_MAX, Source
 from semcast.protocol.epidemic.config import GossipConfig
 from semcast.protocol.epidemic.inbox import Inbox
 
@@ -49,6 +49,41 @@ def test_what_is_missing_for_long_is_given_up() -> None:
     assert here.missing(A, 2)
     assert here.note(A, 5, 2 * SECOND) == [2]
     assert not here.is_new(A, 2)
+
+
+def test_what_is_missing_of_a_source_that_fell_silent_is_given_up_as_soon() -> None:
+    here = inbox(seen=1000)
+    here.note(A, 1, 0)
+    assert here.next_deadline_ns() == NEVER
+    here.note(A, 3, 0)
+    # A later gap, which the mark of the first one says nothing of.
+    here.note(A, 5, SECOND // 10)
+    found: list[tuple[Source, list[int]]] = []
+    now_ns = last_ns = 0
+    while (due_ns := here.next_deadline_ns()) != NEVER:
+        assert due_ns > now_ns
+        now_ns = due_ns
+        found += here.expire(now_ns)
+        last_ns = now_ns
+    assert found == [(A, [2]), (A, [4])]
+    assert SECOND < last_ns <= 3 * SECOND // 2
+    assert not here.is_new(A, 2)
+
+
+def test_a_gap_that_is_filled_in_time_is_not_told_and_nothing_goes_on() -> None:
+    here = inbox(seen=1000)
+    here.note(A, 2, 0)
+    here.note(A, 1, SECOND // 2)
+    assert here.expire(SECOND) == []
+    assert here.next_deadline_ns() == NEVER
+
+
+def test_a_source_that_was_forgotten_begins_anew_and_misses_nothing_of_before() -> None:
+    here = inbox(sources=1)
+    here.note(A, 1, 0)
+    here.note(Source(2, 1), 1, 0)
+    assert here.note(A, 7, 0) == []
+    assert here.next_deadline_ns() == NEVER
 
 
 def test_who_comes_later_misses_nothing_of_before() -> None:

@@ -83,24 +83,24 @@ def test_counts_that_go_around_or_begin_anew_do_no_harm() -> None:
 
 def test_links_that_are_awaited_are_due_when_they_are_free() -> None:
     links = Links(GossipConfig(link_bytes_s=1000.0))
-    assert links.idle(7, 0)
+    assert links.link(7).idle(0)
     links.link(7).sent(100, 0)
     links.link(8).sent(50, 0)
-    assert not links.idle(7, 0)
+    assert not links.link(7).idle(0)
     for to in (7, 8, 7):
-        links.awaits(to)
+        links.awaits(links.link(to))
     assert links.next_deadline_ns() == 50 * MS
-    assert links.due(50 * MS) == [8]
+    assert [link.to for link in links.due(50 * MS)] == [8]
     assert links.due(99 * MS) == []
-    assert links.due(100 * MS) == [7]
+    assert [link.to for link in links.due(100 * MS)] == [7]
     assert links.next_deadline_ns() == NEVER
 
 
 def test_a_link_that_is_awaited_is_not_idle_so_that_nothing_overtakes() -> None:
     links = Links(GossipConfig(link_bytes_s=1000.0))
     links.link(7).sent(100, 0)
-    links.awaits(7)
-    assert not links.idle(7, 200 * MS)
+    links.awaits(links.link(7))
+    assert not links.link(7).idle(200 * MS)
 
 
 def test_stamps_are_answered_soon_and_many_at_once() -> None:

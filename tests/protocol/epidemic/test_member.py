@@ -7,12 +7,13 @@ import pytest
 from tests.protocol.epidemic.making import SECOND, SLOW, Remembering, bid, member, plain
 
 from semcast.errors import ConfigError, GroupClosedError, MessageTooLargeError
-from semcast.ids import NEVER, Source
+from semcast.ids import EVERYBODY, NEVER, Source
 from semcast.obsolescence import Predecessors, Ranked
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.epidemic.config import Composition, GossipConfig, Policy
 from semcast.protocol.epidemic.member import EpidemicMember
-from semcast.protocol.epidemic.targets import sample
+from semcast.protocol.epidemic.targets import FullMembership
+from semcast.protocol.membership.view import View
 from semcast.protocol.outbox import Outgoing
 from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.surroundings import Crash, Faults, Ideal, Leave
@@ -79,11 +80,16 @@ def test_after_so_many_relays_a_message_goes_no_further_but_is_delivered() -> No
     assert one.deliverable() == 1
 
 
-def test_samples_are_of_different_ones_however_many_are_wanted() -> None:
+def test_samples_are_of_different_others_however_many_are_wanted() -> None:
     rng = random.Random(1)
-    for count in range(12):
-        drawn = sample(list(range(8)), count, rng)
-        assert len(drawn) == len(set(drawn)) == min(count, 8)
+    for me in (0, 4, 8, 99):
+        targets = FullMembership(Source(me, 1), View.first(list(range(9)), 0), rng)
+        others = set(range(9)) - {me}
+        assert targets.links() == len(others)
+        for count in range(12):
+            drawn = targets.draw(count, EVERYBODY)
+            assert len(set(drawn)) == len(drawn) == min(count, len(others))
+            assert set(drawn) <= others
 
 
 # -- purging between gossip and network ------------------------------------------------------------
@@ -176,6 +182,27 @@ def test_what_never_came_is_told_as_missed_or_if_it_was_named_as_skipped() -> No
     one.receive(rumour(plain(3)), FROM, 3 * SECOND)
     assert one.deliverable() == 0, "it was told as missed"
     assert (one.stats()["skipped"], one.stats()["missed"]) == (1, 1)
+
+
+def test_what_never_came_is_told_even_if_its_sender_falls_silent() -> None:
+    observer = Remembering()
+    one = member(observer=observer, gossip=GossipConfig(patience_ns=SECOND))
+    one.receive(rumour(plain(1)), FROM, 0)
+    one.receive(rumour(plain(3)), FROM, 0)
+    one.take(9, 0)
+    now_ns = 0
+    while "miss 1#2" not in observer.told:
+        assert now_ns < 2 * SECOND
+        now_ns = one.next_deadline_ns()
+        one.on_timer(now_ns)
+    assert now_ns > SECOND
+    assert one.stats()["missed"] == 1
+    assert one.take_silent() == [(Source(1, 1), [2])]
+    assert one.take_silent() == []
+    # Should the sender speak again, its message says so as any other does.
+    one.receive(rumour(plain(4)), FROM, now_ns)
+    (last,) = one.take(9, now_ns)
+    assert list(last.skipped) == [2]
 
 
 def test_a_full_queue_of_the_application_drops_what_comes_and_tells_so() -> None:

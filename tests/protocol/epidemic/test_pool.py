@@ -10,7 +10,7 @@ from tests.protocol.epidemic.making import Remembering, bid, plain, spread
 
 from semcast.ids import Source
 from semcast.obsolescence.relation import obsoletes
-from semcast.protocol.epidemic.config import GossipConfig, Policy, Room, Scope
+from semcast.protocol.epidemic.config import GossipConfig, Late, Policy, Room, Scope
 from semcast.protocol.epidemic.layer import LinkLayer, NodeLayer, PurgingLayer, make_layer
 from semcast.protocol.epidemic.pool import Pool, PoolCounts, PoolRules
 from semcast.wire.message import Message
@@ -20,11 +20,11 @@ def pool(
     policy: Policy = Policy.EAGER,
     room: int = 4,
     seed: int = 1,
-    relays_late: bool = False,
+    late: Late = Late.REFUSE,
     room_each: bool = False,
 ) -> tuple[Pool, Remembering]:
     observer = Remembering()
-    rules = PoolRules("relay", policy, relays_late, room_each)
+    rules = PoolRules("relay", policy, late, room_each)
     return Pool(rules, room, random.Random(seed), PoolCounts(), observer), observer
 
 
@@ -262,7 +262,7 @@ def test_room_follows_the_number_of_links() -> None:
 
 def test_relayed_what_comes_late_waits_beside_what_replaces_it_until_another_does() -> None:
     """PSRM §3.1: each newcomer purges what it makes obsolete, and nothing else is looked at."""
-    here, observer = pool(relays_late=True)
+    here, observer = pool(late=Late.RELAY)
     assert put(here, bid(9, seq=2), 7)
     assert put(here, bid(1, sender=2), 7, 8)
     assert here.held == 3
@@ -278,7 +278,7 @@ def test_relayed_what_comes_late_waits_beside_what_replaces_it_until_another_doe
 
 
 def test_relayed_lazy_purges_only_what_the_newcomer_replaces() -> None:
-    here, observer = pool(Policy.LAZY, 2, relays_late=True)
+    here, observer = pool(Policy.LAZY, 2, late=Late.RELAY)
     put(here, bid(1, seq=1), 7)
     put(here, bid(2, seq=2), 8)
     assert not observer.told
@@ -297,7 +297,7 @@ def test_relayed_messages_replace_those_of_their_source(kind: str) -> None:
     newer = Message(source, 2, b"ky", 1, by_key=True)
     if kind == "bitmap":
         older, newer = Message(source, 1, b"x"), Message(source, 2, b"y", 0, 1)
-    here, observer = pool(relays_late=True)
+    here, observer = pool(late=Late.RELAY)
     put(here, older, 7)
     put(here, Message(Source(2, 1), 1, b"kz", 1, by_key=True), 7)
     put(here, newer, 8)
@@ -307,7 +307,7 @@ def test_relayed_messages_replace_those_of_their_source(kind: str) -> None:
 
 
 def test_relayed_nothing_that_was_sent_or_dropped_is_purged_afterwards() -> None:
-    here, observer = pool(room=1, relays_late=True)
+    here, observer = pool(room=1, late=Late.RELAY)
     put(here, bid(1, seq=1), 7)
     assert drained(here, 7) == [1]
     put(here, bid(1, sender=2), 7)
@@ -351,14 +351,56 @@ def test_with_room_for_each_link_a_new_link_gets_room_and_one_that_is_gone_gives
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.sets(st.integers(7, 9)))),
     st.booleans(),
     st.sampled_from([Policy.EAGER, Policy.LAZY]),
+    st.sampled_from([Late.RELAY, Late.LINK]),
 )
 def test_relayed_every_copy_is_sent_purged_or_dropped(
-    steps: list[tuple[int, int, set[int]]], room_each: bool, policy: Policy
+    steps: list[tuple[int, int, set[int]]], room_each: bool, policy: Policy, late: Late
 ) -> None:
-    here, _ = pool(policy, 3, relays_late=True, room_each=room_each)
+    here, _ = pool(policy, 3, late=late, room_each=room_each)
     for number, (sender, rank, targets) in enumerate(steps, start=1):
         put(here, bid(rank, sender=sender, seq=number), *targets)
         assert here.held <= (9 if room_each else 3)
     waits = here.held
     assert sum(len(drained(here, to)) for to in (7, 8, 9)) == waits
     assert here.held == 0
+
+
+def test_by_link_a_late_copy_is_kept_out_only_where_what_replaces_it_waits() -> None:
+    here, observer = pool(late=Late.LINK)
+    assert put(here, bid(9, seq=2), 7)
+    assert put(here, bid(1, sender=2), 7, 8)
+    assert observer.told == ["purge 2#1 from link by 1#2"]
+    assert [drained(here, to) for to in (7, 8)] == [[2], [1]]
+
+
+def test_by_link_what_was_sent_keeps_nothing_out() -> None:
+    here, observer = pool(late=Late.LINK)
+    put(here, bid(9, seq=2), 7)
+    assert drained(here, 7) == [2]
+    assert put(here, bid(1, sender=2), 7)
+    assert drained(here, 7) == [1]
+    assert not observer.told
+
+
+def test_by_link_lazy_keeps_a_late_copy_out_only_if_there_is_no_room() -> None:
+    here, observer = pool(Policy.LAZY, 2, late=Late.LINK)
+    put(here, bid(9, seq=2), 7)
+    put(here, bid(1, sender=2), 7)
+    assert not observer.told
+    put(here, bid(2, sender=3), 7)
+    assert observer.told == ["purge 3#1 from link by 1#2"]
+    assert drained(here, 7) == [2, 1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.sets(st.integers(7, 9)))))
+def test_by_link_eager_nothing_waits_for_a_link_beside_what_replaces_it(
+    steps: list[tuple[int, int, set[int]]],
+) -> None:
+    here, _ = pool(room=5, late=Late.LINK)
+    for number, (sender, rank, targets) in enumerate(steps, start=1):
+        put(here, bid(rank, sender=sender, seq=number), *targets)
+    for to in (7, 8, 9):
+        waiting = []
+        while (one := here.take(to)) is not None:
+            waiting.append(one.message)
+        assert not any(obsoletes(a, b) for a in waiting for b in waiting)

@@ -80,8 +80,8 @@ class GossipSession(Session):
         """The overlay does, and of neighbours only."""
         return False
 
-    def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
-        return False
+    def suspects(self) -> list[int] | None:
+        return []
 
     def why_not_in(self) -> str:
         """Why this process is not in after all that time."""
@@ -140,6 +140,9 @@ class GossipSession(Session):
             if overlay.neighbours() and not roster.inside:
                 self._enter(now_ns)
             for told in self._neighbours.on_events(happened, roster):
+                self._tell(told, now_ns)
+        if isinstance(self.member, EpidemicMember):
+            for told in self._neighbours.on_silent(self.member.take_silent()):
                 self._tell(told, now_ns)
 
     def _enter(self, now_ns: int) -> None:

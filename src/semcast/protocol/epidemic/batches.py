@@ -34,8 +34,9 @@ class Batches:
     def __len__(self) -> int:
         return len(self._open) + len(self._ready)
 
-    def add(self, to: int, frames: bytes, link: Link, now_ns: i64) -> None:
-        """Frames go to somebody, over a link that takes them."""
+    def add(self, link: Link, frames: bytes, now_ns: i64) -> None:
+        """Frames go over a link that takes them."""
+        to = link.to
         batch = self._open.get(to)
         size: i64 = len(frames)
         if batch is not None:
@@ -53,6 +54,8 @@ class Batches:
 
     def take(self) -> list[Outgoing]:
         """All of them."""
+        if not self._open:
+            return []
         found = self._ready
         found.extend(self._open.values())
         self._open.clear()

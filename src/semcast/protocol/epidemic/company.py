@@ -1,8 +1,9 @@
 """Which messages wait together, for newcomers that purge only what they replace themselves.
 
-A `PurgingBuffer` never holds a message beside one that replaces it. With `Late.RELAY` they may wait
-side by side, so messages are kept here, where a newcomer finds those that it may replace: ranked
-ones by their key, others by their source. Knows nothing of copies and room.
+A `PurgingBuffer` never holds a message beside one that replaces it. With `Late.RELAY` and
+`Late.LINK` they may wait side by side, so messages are kept here, where a newcomer finds those that
+it may replace, and those that replace it: ranked ones by their key, others by their source. Knows
+nothing of copies and room.
 """
 
 from typing import Final, final
@@ -54,3 +55,13 @@ class Company:
         if found is None:
             return []
         return [one for one in found if obsoletes(message, one.message)]
+
+    def replacing(self, message: Message) -> list[Spread]:
+        """Those that replace a message."""
+        if message.ranked:
+            found = self._ranked.get(message.key)
+        else:
+            found = self._others.get(message.source)
+        if found is None:
+            return []
+        return [one for one in found if obsoletes(one.message, message)]

@@ -44,6 +44,7 @@ class Late(enum.StrEnum):
     """What becomes of a message that comes when something that waits replaces it already."""
 
     REFUSE = "refuse"  # it does not enter: purging looks at all that waits
+    LINK = "link"  # a copy does not enter if what replaces it waits for the same link
     RELAY = "relay"  # it waits as any other: a message purges only what it replaces itself
 
 

@@ -29,11 +29,46 @@ class Spread:
 class Copy:
     """One copy, for one target."""
 
-    def __init__(self, spread: Spread, to: int) -> None:
+    def __init__(self, spread: Spread, lane: "Lane", its_class: i64) -> None:
         self.spread: Final = spread
-        self.to: Final = to
-        # Where it stands on its shelf; -1: it has gone, and the queue that it is in passes it over.
+        self.lane: Final = lane
+        # Of which copies go first if there is no room: the higher, the sooner.
+        self.its_class: Final[i64] = its_class
+        # Where it stands on its shelf; -1: it has gone, and the lane that it is in passes it over.
         self.place: i64 = -1
+        # The copy that came after it, for the same link.
+        self.next: Copy | None = None
+
+
+@final
+class Lane:
+    """The copies for one link, in the order in which they came. Those that have gone are passed
+    over, so that it costs nothing to let one go.
+    """
+
+    def __init__(self, shelves: "Shelves") -> None:
+        # Where these copies stand: the link's own, or those of all links.
+        self.shelves: Final = shelves
+        self._first: Copy | None = None
+        self._last: Copy | None = None
+
+    def append(self, copy: Copy) -> None:
+        """A copy waits for the link."""
+        if self._last is None:
+            self._first = copy
+        else:
+            self._last.next = copy
+        self._last = copy
+
+    def first(self) -> Copy | None:
+        """The one that waits for longest; it stays."""
+        copy = self._first
+        while copy is not None and copy.place < 0:
+            copy = copy.next
+        self._first = copy
+        if copy is None:
+            self._last = None
+        return copy
 
 
 @final
@@ -44,25 +79,21 @@ class Shelves:
         self._random: Final = random
         # INV-PLACE: shelf c holds the copies of class c, each at its place.
         self._shelves: Final[list[list[Copy]]] = [[]]
-        self._classes: Final[dict[Copy, int]] = {}
         self.held: i64 = 0
 
-    def put(self, copy: Copy, its_class: i64) -> None:
+    def put(self, copy: Copy) -> None:
         """A copy waits."""
-        while its_class >= len(self._shelves):
+        while copy.its_class >= len(self._shelves):
             self._shelves.append([])
-        shelf = self._shelves[its_class]
+        shelf = self._shelves[copy.its_class]
         copy.place = len(shelf)
         shelf.append(copy)
-        if its_class > 0:
-            self._classes[copy] = int(its_class)
         self.held += 1
 
     def take(self, copy: Copy) -> None:
         """A copy waits no longer."""
         assert copy.place >= 0, "it waits"
-        its_class = self._classes.pop(copy, 0) if self._classes else 0
-        shelf = self._shelves[its_class]
+        shelf = self._shelves[copy.its_class]
         last = shelf.pop()
         if last is not copy:
             shelf[copy.place] = last

@@ -4,20 +4,23 @@ New messages and numbers that were given up go in; messages come out in the orde
 came, those of a source that wait together in the order of their numbers. What a message that waits
 here replaces is purged. Each message that is taken says in `skipped` which numbers of its source
 will not come: those purged here, or named by a message that came, have a cover (`cover_of`);
-the others were missed. Each is told once, and reported as a `skip` or a `miss`.
+the others were missed. Each is told once, and reported as a `skip` or a `miss`. If nothing more
+comes of a source, nothing can be taken that says so: `silent` has what was given up then.
 """
 
+from collections import deque
 from typing import Final, final
 
 from mypy_extensions import i64
 
 from semcast.ids import Source
+from semcast.protocol.config import MemberConfig
 from semcast.protocol.epidemic.config import GossipConfig
 from semcast.protocol.epidemic.inbox import Inbox
 from semcast.protocol.observer import Observer
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.covers import CoverLog
-from semcast.protocol.queue.policy import BufferConfig
+from semcast.protocol.queue.policy import BufferConfig, Overflow
 from semcast.protocol.queue.purged import observe_arrival
 from semcast.protocol.queue.verdict import Verdict
 from semcast.wire.message import Message
@@ -26,6 +29,8 @@ _DROPPED: Final = Verdict.DROPPED
 PLACE: Final = "delivery"
 # How many numbers of a source are told with one message at most.
 _NUMBERS_MAX: Final = 1 << 16
+# How many sources that fell silent `silent` has at most; the oldest go first.
+_SILENT_MAX: Final = 1024
 
 
 @final
@@ -49,6 +54,9 @@ class Delivery:
         self._untold: Final[dict[Source, list[int]]] = {}
         self._sources_max: Final = gossip.sources_max
         self.untold: i64 = 0
+        # Of sources that fell silent: numbers that were given up. Whoever drives the member may
+        # take them; the next message of the source says so all the same.
+        self.silent: Final[deque[tuple[Source, list[int]]]] = deque(maxlen=_SILENT_MAX)
         self.purged: i64 = 0
         self.skipped: i64 = 0
         self.missed: i64 = 0
@@ -110,6 +118,12 @@ class Delivery:
         if self._inbox.missing(source, seq):
             self._covers.note(source, seq, by_source, by_seq)
 
+    def expire(self, now_ns: i64) -> None:
+        """Give up what is missing for too long of sources of which nothing new comes."""
+        for source, lost in self._inbox.expire(now_ns):
+            self._give_up(source, lost)
+            self.silent.append((source, lost))
+
     def _give_up(self, source: Source, lost: list[int]) -> None:
         for seq in lost:
             cover = self._covers.cover(source, seq)
@@ -163,3 +177,11 @@ class Delivery:
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         """The cover of a message that was skipped, if it is still remembered."""
         return self._covers.cover(source, seq)
+
+
+def delivery_config(config: MemberConfig) -> BufferConfig:
+    """The queue of the application. If it is full, gossip does not wait: what comes is dropped,
+    and the application is told so.
+    """
+    usual = config.delivery_config()
+    return BufferConfig(usual.messages_max, usual.bytes_max, usual.purging, Overflow.DROP_NEW)

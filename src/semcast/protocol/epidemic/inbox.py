@@ -4,7 +4,8 @@ Gossip brings each message several times, in any order, and some not at all. Of 
 inbox remembers the number up to which everything is *settled* (it came, or was given up) and the
 later ones that came. A number that is missing for longer than the patience allows, or lies too far
 back, is given up: the application is told that it misses it, and it is not taken any more. So
-memory is bounded by the window, by the patience and by the number of sources.
+memory is bounded by the window, by the patience and by the number of sources. A source that falls
+silent hides nothing: `expire` looks at its gaps four times within the patience.
 """
 
 from collections import OrderedDict, deque
@@ -12,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.ids import Source
+from semcast.ids import NEVER, Source
 from semcast.protocol.epidemic.config import GossipConfig
 
 # How finely the patience is measured.
@@ -36,6 +37,9 @@ class Stream:
         self.came: Final[set[int]] = set()
         # (a time, the newest number then), at most `_STEPS` or so within the patience.
         self.marks: Final[deque[tuple[int, int]]] = deque()
+        # When the last of these marks was made (-1: there is none), and when the first is over.
+        self.marked_ns: i64 = -1
+        self.due_ns: i64 = NEVER
 
 
 @final
@@ -48,7 +52,12 @@ class Inbox:
         self._window: Final[i64] = config.seen_messages
         self._sources_max: Final = config.sources_max
         self._patience_ns: Final[i64] = config.patience_ns
+        self._step_ns: Final[i64] = max(config.patience_ns // _STEPS, 1)
         self._streams: Final[OrderedDict[Source, Stream]] = OrderedDict()
+        # INV-PATIENT: holds every stream that has a gap, and `_look_ns` is within a quarter of the
+        # patience while there is one.
+        self._gapped: Final[dict[Source, Stream]] = {}
+        self._look_ns: i64 = NEVER
         # How often a source was forgotten to make room for another.
         self.forgotten: i64 = 0
         # Numbers that were given up, and not told one by one.
@@ -76,7 +85,34 @@ class Inbox:
                 self._advance(stream)
         else:
             stream.came.add(int(seq))
-        return self._give_up(stream, now_ns) if stream.settled < stream.newest else []
+        if stream.settled >= stream.newest:
+            return []
+        if stream.marked_ns < 0:
+            self._gapped[source] = stream
+            self._look_ns = min(self._look_ns, now_ns + self._step_ns)
+        return self._give_up(stream, now_ns)
+
+    def next_deadline_ns(self) -> i64:
+        """When gaps have to be looked at."""
+        return self._look_ns
+
+    def expire(self, now_ns: i64) -> list[tuple[Source, list[int]]]:
+        """The numbers that are given up now, by source, although nothing new came of it."""
+        if now_ns < self._look_ns:
+            return []
+        found: list[tuple[Source, list[int]]] = []
+        for source, stream in list(self._gapped.items()):
+            lost = self._give_up(stream, now_ns) if stream.settled < stream.newest else []
+            if lost:
+                found.append((source, lost))
+            if stream.settled >= stream.newest:
+                # What comes next begins with a patience of its own.
+                stream.marks.clear()
+                stream.marked_ns = -1
+                stream.due_ns = NEVER
+                del self._gapped[source]
+        self._look_ns = now_ns + self._step_ns if self._gapped else NEVER
+        return found
 
     def missing(self, source: Source, seq: i64) -> bool:
         """Whether a message of a known source may still come."""
@@ -86,9 +122,11 @@ class Inbox:
     def _begin(self, source: Source, seq: i64) -> Stream:
         """A source is new. What it multicast before this member came is not missing here."""
         if len(self._streams) >= self._sources_max:
-            self._streams.popitem(last=False)
+            oldest, _ = self._streams.popitem(last=False)
+            self._gapped.pop(oldest, None)
             self.forgotten += 1
-        begun = self._joining and seq > _FIRST
+        # Once sources had to be forgotten, any may be one that was here: it misses nothing of then.
+        begun = self.forgotten > 0 or (self._joining and seq > _FIRST)
         stream = self._streams[source] = Stream(seq if begun else 1)
         return stream
 
@@ -100,11 +138,12 @@ class Inbox:
     def _give_up(self, stream: Stream, now_ns: i64) -> list[int]:
         """What is missing for too long, or lies too far back."""
         upto = stream.newest - self._window
-        marks = stream.marks
-        if not marks or (now_ns - marks[-1][0]) * _STEPS >= self._patience_ns:
-            marks.append((int(now_ns), int(stream.newest)))
-        while marks and now_ns - marks[0][0] > self._patience_ns:
-            upto = max(upto, marks.popleft()[1])
+        if stream.marked_ns < 0 or (now_ns - stream.marked_ns) * _STEPS >= self._patience_ns:
+            stream.marks.append((int(now_ns), int(stream.newest)))
+            stream.marked_ns = now_ns
+            stream.due_ns = min(stream.due_ns, now_ns + self._patience_ns)
+        if now_ns > stream.due_ns:
+            upto = max(upto, self._expired(stream, now_ns))
         if upto - stream.settled > _TOLD_MAX:
             self.untold += upto - stream.settled - _TOLD_MAX
             stream.settled = upto - _TOLD_MAX
@@ -119,3 +158,16 @@ class Inbox:
         if lost:
             self._advance(stream)
         return lost
+
+    def _expired(self, stream: Stream, now_ns: i64) -> i64:
+        """The newest number that was known when the patience began that is over now."""
+        marks = stream.marks
+        upto: i64 = 0
+        while marks and now_ns - marks[0][0] > self._patience_ns:
+            upto = marks.popleft()[1]
+        if marks:
+            stream.due_ns = marks[0][0] + self._patience_ns
+        else:
+            stream.marked_ns = -1
+            stream.due_ns = NEVER
+        return upto

@@ -11,7 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from semcast.ids import Randomness
-from semcast.protocol.epidemic.config import GossipConfig, Late, Policy, Room, Scope
+from semcast.protocol.epidemic.config import GossipConfig, Policy, Room, Scope
 from semcast.protocol.epidemic.copies import Spread
 from semcast.protocol.epidemic.pool import LINK, RELAY, Pool, PoolCounts, PoolRules
 from semcast.protocol.observer import Observer
@@ -65,7 +65,7 @@ class NodeLayer(PurgingLayer):
         super().__init__()
         self._each: Final = config.buffer_messages
         self._shared: Final = config.room is Room.SHARED
-        rules = PoolRules(RELAY, policy, config.late is Late.RELAY, not self._shared)
+        rules = PoolRules(RELAY, policy, config.late, not self._shared)
         self._pool: Final = Pool(rules, self._each, random, self.counts, observer)
         self.resize(links)
 
@@ -104,7 +104,7 @@ class LinkLayer(PurgingLayer):
         self, config: GossipConfig, policy: Policy, random: Randomness, observer: Observer | None
     ) -> None:
         super().__init__()
-        self._rules: Final = PoolRules(LINK, policy, config.late is Late.RELAY, False)
+        self._rules: Final = PoolRules(LINK, policy, config.late, False)
         self._each: Final[i64] = config.buffer_messages
         self._random: Final = random
         self._observer: Final = observer

@@ -27,8 +27,16 @@ class Link(ABC):
     """Says when the next datagram may go."""
 
     def __init__(self) -> None:
+        # Whom it leads to; `Links` says so.
+        self.to: int = 0
         # From then on the link takes another datagram.
         self.free_ns: i64 = 0
+        # Whether a message waits for it; `Links` says so.
+        self.awaited = False
+
+    def idle(self, now_ns: i64) -> bool:
+        """Whether nothing waits for it, and it takes a datagram now."""
+        return not self.awaited and self.free_ns <= now_ns
 
     @abstractmethod
     def sent(self, size_bytes: i64, now_ns: i64) -> None:

@@ -44,7 +44,6 @@ class Links(Part):
     def __init__(self, config: GossipConfig) -> None:
         self._bytes_s: Final = config.link_bytes_s
         self._links: Final[dict[int, Link]] = {}
-        self._awaited: Final[set[int]] = set()
         # INV-AWAITED: every awaited link has an entry no later than it is free.
         self._heap: Final[list[tuple[int, int]]] = []
         self._stamps: Final[dict[int, _Stamps]] = {}
@@ -63,33 +62,30 @@ class Links(Part):
                 link = StaticShare(_EVERYBODY_BYTES_S)
             else:
                 link = AdaptiveWindow()
+            link.to = to
             self._links[to] = link
         return link
 
-    def idle(self, to: int, now_ns: i64) -> bool:
-        """Whether nothing waits for a link, and it takes a datagram now."""
-        return to not in self._awaited and self.link(to).free_ns <= now_ns
-
-    def awaits(self, to: int) -> None:
+    def awaits(self, link: Link) -> None:
         """A message waits for this link."""
-        if to not in self._awaited:
-            self._awaited.add(to)
-            heapq.heappush(self._heap, (int(self.link(to).free_ns), to))
+        if not link.awaited:
+            link.awaited = True
+            heapq.heappush(self._heap, (int(link.free_ns), link.to))
 
-    def due(self, now_ns: i64) -> list[int]:
+    def due(self, now_ns: i64) -> list[Link]:
         """Awaited links that take a datagram now; they are no longer awaited."""
-        found: list[int] = []
+        found: list[Link] = []
         heap = self._heap
         while heap and heap[0][0] <= now_ns:
             _, to = heapq.heappop(heap)
-            if to not in self._awaited:
+            link = self._links.get(to)
+            if link is None or not link.awaited:
                 continue
-            free_ns = self._links[to].free_ns
-            if free_ns <= now_ns:
-                self._awaited.discard(to)
-                found.append(to)
+            if link.free_ns <= now_ns:
+                link.awaited = False
+                found.append(link)
             else:
-                heapq.heappush(heap, (int(free_ns), to))
+                heapq.heappush(heap, (int(link.free_ns), to))
         return found
 
     def free_ns(self) -> i64:
@@ -98,7 +94,6 @@ class Links(Part):
 
     def forget(self, to: int) -> None:
         """That member is gone."""
-        self._awaited.discard(to)
         self._links.pop(to, None)
         self._stamps.pop(to, None)
         self._unanswered.pop(to, None)
@@ -120,9 +115,10 @@ class Links(Part):
         if isinstance(frame, Stamp):
             self._on_stamp(frame, source, now_ns)
         elif isinstance(frame, Heard) and sender in self._links:
-            self._links[sender].heard(frame.number, frame.count, now_ns)
-            if sender in self._awaited:
-                heapq.heappush(self._heap, (int(self._links[sender].free_ns), sender))
+            link = self._links[sender]
+            link.heard(frame.number, frame.count, now_ns)
+            if link.awaited:
+                heapq.heappush(self._heap, (int(link.free_ns), sender))
 
     def _on_stamp(self, frame: Stamp, source: Source, now_ns: i64) -> None:
         sender = int(source.sender)

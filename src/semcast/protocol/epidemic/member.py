@@ -25,10 +25,11 @@ from semcast.protocol.epidemic.author import Author
 from semcast.protocol.epidemic.batches import STAMP_BYTES, Batches
 from semcast.protocol.epidemic.config import Composition, GossipConfig, Policy
 from semcast.protocol.epidemic.copies import Spread
-from semcast.protocol.epidemic.delivery import Delivery
+from semcast.protocol.epidemic.delivery import Delivery, delivery_config
 from semcast.protocol.epidemic.gossip import Gossip
 from semcast.protocol.epidemic.inbox import Inbox
 from semcast.protocol.epidemic.layer import make_layer
+from semcast.protocol.epidemic.link import Link
 from semcast.protocol.epidemic.links import Links
 from semcast.protocol.epidemic.message_part import MessagePart
 from semcast.protocol.epidemic.naive import PeriodBuffer
@@ -38,7 +39,6 @@ from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outbox, Outgoing
 from semcast.protocol.part import Part
-from semcast.protocol.queue.policy import BufferConfig, Overflow
 from semcast.wire.decode import Decoder, decode_whole
 from semcast.wire.encode import FrameWriter, encode_whole
 from semcast.wire.families.epidemic import Rumour
@@ -104,6 +104,10 @@ class EpidemicMember(Machine):
         self._leaving = False
         # Whether something waits although its link would take it.
         self._more = False
+        # A member without overlay and repair has nothing new to send if all that came are copies of
+        # messages that it has; most are, so `datagrams` looks no further then.
+        self._plain: Final = targets is None and not parts
+        self._stirred = True
         # Copies that came, of which most are of messages that are here already; and that went.
         self._copies_received: i64 = 0
         self._copies_sent: i64 = 0
@@ -118,6 +122,7 @@ class EpidemicMember(Machine):
         """A message has to fit into one datagram: half of one is of no use to anybody."""
         if self._leaving:
             raise GroupClosedError("this member is leaving; join again to send more")
+        self._stirred = True
         message = self._author.write(payload, replaces, now_ns)
         rumour = Rumour(self.me, message.seq, 0, encode_whole(message))
         # Others who pass it on have to say whose it is, and need room for that.
@@ -181,6 +186,12 @@ class EpidemicMember(Machine):
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         return self._delivery.cover_of(source, seq)
 
+    def take_silent(self) -> list[tuple[Source, list[int]]]:
+        """Numbers that were given up since the last call, of sources of which nothing more came."""
+        found = list(self._delivery.silent)
+        self._delivery.silent.clear()
+        return found
+
     # -- the network -------------------------------------------------------------------------------
 
     def receive(self, frames: bytes, source: Source, now_ns: i64) -> None:
@@ -192,12 +203,14 @@ class EpidemicMember(Machine):
             if isinstance(frame, Rumour):
                 self._copies_received += 1
                 if self._inbox.is_new(frame.source, frame.seq):
+                    self._stirred = True
                     self._infected(frame, source, now_ns)
                 elif self._message_parts:
                     self._came_again(frame, source, now_ns)
             else:
                 part = self._routes.get(int(frame.frame_kind()))
                 if part is not None:
+                    self._stirred = True
                     part.on_frame(frame, source, now_ns)
 
     def name(self, source: Source, name: str) -> None:
@@ -246,27 +259,31 @@ class EpidemicMember(Machine):
 
     def _pass_on(self, spread: Spread, targets: list[int], now_ns: i64) -> None:
         """Send a message at once where links are idle, and when they are elsewhere."""
-        idle: list[int] = []
+        links = self._links
+        idle: list[Link] = []
         busy: list[int] = []
         for to in targets:
-            if self._links.idle(to, now_ns):
-                idle.append(to)
+            link = links.link(to)
+            if link.idle(now_ns):
+                idle.append(link)
             else:
                 busy.append(to)
+                links.awaits(link)
         if self._layer.offer(spread, busy):
-            for to in idle:
-                self._send(spread, to, now_ns)
-        for to in busy:
-            self._links.awaits(to)
+            for link in idle:
+                self._send(spread, link, now_ns)
 
-    def _send(self, spread: Spread, to: int, now_ns: i64) -> None:
+    def _send(self, spread: Spread, link: Link, now_ns: i64) -> None:
         """A copy goes now."""
-        self._batches.add(to, spread.frames, self._links.link(to), now_ns)
+        self._batches.add(link, spread.frames, now_ns)
         self._copies_sent += 1
         if self._observer is not None:
             self._observer.message("relay", spread.message, "", None)
 
     def datagrams(self, now_ns: i64, data_max: i64 = SEQ_MAX) -> list[Outgoing]:
+        if self._plain and not self._stirred and self._links.next_deadline_ns() > now_ns:
+            return []
+        self._stirred = False
         for sender in self.targets.take_gone():
             self._layer.forget(sender)
             self._links.forget(sender)
@@ -281,15 +298,15 @@ class EpidemicMember(Machine):
 
     def _serve(self, now_ns: i64, data_max: i64) -> None:
         """Give links that are due what waits for them."""
-        for to in self._links.due(now_ns):
-            link = self._links.link(to)
+        for link in self._links.due(now_ns):
+            to = link.to
             while link.free_ns <= now_ns and len(self._batches) < data_max:
                 spread = self._layer.take(to)
                 if spread is None:
                     break
-                self._send(spread, to, now_ns)
+                self._send(spread, link, now_ns)
             if self._layer.waits_for(to):
-                self._links.awaits(to)
+                self._links.awaits(link)
                 self._more = self._more or link.free_ns <= now_ns
 
     @property
@@ -298,14 +315,17 @@ class EpidemicMember(Machine):
 
     def next_deadline_ns(self) -> int:
         soonest: i64 = NEVER if self._period is None else self._period.due_ns
+        soonest = min(soonest, self._inbox.next_deadline_ns())
         for part in self._parts:
             soonest = min(soonest, part.next_deadline_ns())
         return soonest
 
     def on_timer(self, now_ns: i64) -> None:
+        self._stirred = True
         if self._period is not None:
             for spread, targets in self._period.end(now_ns):
                 self._pass_on(spread, targets, now_ns)
+        self._delivery.expire(now_ns)
         for part in self._parts:
             part.on_timer(now_ns)
 
@@ -317,6 +337,7 @@ class EpidemicMember(Machine):
 
     def install(self, view: View, now_ns: i64) -> None:
         """From now on this view counts: what waits for those who are gone is dropped."""
+        self._stirred = True
         for sender in self._view.present:
             if not view.is_present(sender):
                 self._layer.forget(sender)
@@ -374,11 +395,3 @@ class EpidemicMember(Machine):
             "copies_sent": self._copies_sent,
             "too_large": self._too_large,
         }
-
-
-def delivery_config(config: MemberConfig) -> BufferConfig:
-    """The queue of the application. If it is full, gossip does not wait: what comes is dropped,
-    and the application is told so.
-    """
-    usual = config.delivery_config()
-    return BufferConfig(usual.messages_max, usual.bytes_max, usual.purging, Overflow.DROP_NEW)

@@ -3,23 +3,22 @@
 Copies go in for their links and come out in their order, but for those that the policy drops. One
 `PurgingBuffer` holds each message once and knows what replaces what; a message that it purges takes
 all of its copies along. Room is counted in copies, because links carry copies. A pool serves all
-links of a member (scope "node") or a single one (scope "link"). Where messages that come late are
-relayed, `Company` takes the place of the buffer.
+links of a member (scope "node") or a single one (scope "link"). Where messages that come late may
+wait beside what replaces them, `Company` takes the place of the buffer.
 
 INV-POOL: with a semantic policy, the buffer or company holds exactly the messages of which a copy
 waits; the buffer without those that came since the last sweep: lazy purging looks at messages only
 if there is no room.
 """
 
-from collections import deque
 from typing import Final, final
 
 from mypy_extensions import i64
 
 from semcast.ids import Randomness
 from semcast.protocol.epidemic.company import Company
-from semcast.protocol.epidemic.config import Policy
-from semcast.protocol.epidemic.copies import Copy, Shelves, Spread
+from semcast.protocol.epidemic.config import Late, Policy
+from semcast.protocol.epidemic.copies import Copy, Lane, Shelves, Spread
 from semcast.protocol.observer import Observer
 from semcast.protocol.queue.buffer import PurgingBuffer
 from semcast.protocol.queue.policy import BufferConfig, Purging
@@ -50,11 +49,11 @@ class PoolCounts:
 class PoolRules:
     """Where a pool is, and what goes in it when."""
 
-    def __init__(self, place: str, policy: Policy, relays_late: bool, room_each: bool) -> None:
+    def __init__(self, place: str, policy: Policy, late: Late, room_each: bool) -> None:
         self.place: Final = place
         self.policy: Final = policy
-        # Whether a message waits although something that waits replaces it.
-        self.relays_late: Final = relays_late
+        # What becomes of a message that something which waits replaces.
+        self.late: Final = late
         # Whether each link has its own room.
         self.room_each: Final = room_each
 
@@ -86,35 +85,38 @@ class Pool:
         self._buffer: Final = PurgingBuffer(config, place, record=True)
         # LAZY: what came since the last sweep, in order.
         self._unswept: list[Spread] = []
-        # What waits, where late messages are relayed.
-        self._company: Final = Company() if rules.relays_late and policy.semantic else None
-        self._shelves: Final = Shelves(random)
-        # If each link has its own room, its shelves; else all copies stand on the same.
-        self._shelves_of: Final[dict[int, Shelves] | None] = {} if rules.room_each else None
+        # What waits, where late messages may wait too.
+        relays = rules.late is not Late.REFUSE and policy.semantic
+        self._company: Final = Company() if relays else None
+        # Whether a late copy is kept out by what replaces it and waits for the same link; and, if
+        # purging is eager, what replaces the message that is being admitted.
+        self._by_link: Final = relays and rules.late is Late.LINK
+        self._covers: list[Spread] = []
+        # Where copies stand, if links share their room; else each lane has shelves of its own.
+        self._shelves: Final = None if rules.room_each else Shelves(random)
         self._random: Final = random
         self._spreads: Final[dict[Message, Spread]] = {}
-        self._queues: Final[dict[int, deque[Copy]]] = {}
+        self._lanes: Final[dict[int, Lane]] = {}
         self._counts: Final = counts
         self._observer: Final = observer
 
     @property
     def held(self) -> i64:
         """How many copies wait."""
-        if self._shelves_of is None:
+        if self._shelves is not None:
             return self._shelves.held
         held: i64 = 0
-        for shelves in self._shelves_of.values():
-            held += shelves.held
+        for lane in self._lanes.values():
+            held += lane.shelves.held
         return held
 
-    def _room(self, to: int) -> Shelves:
-        """Where copies for a link stand."""
-        if self._shelves_of is None:
-            return self._shelves
-        shelves = self._shelves_of.get(to)
-        if shelves is None:
-            shelves = self._shelves_of[to] = Shelves(self._random)
-        return shelves
+    def _lane(self, to: int) -> Lane:
+        """Where copies for a link wait."""
+        lane = self._lanes.get(to)
+        if lane is None:
+            shelves = Shelves(self._random) if self._shelves is None else self._shelves
+            lane = self._lanes[to] = Lane(shelves)
+        return lane
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -127,6 +129,8 @@ class Pool:
         if self._company is not None:
             if not self._lazy:
                 self._replace(spread)
+                if self._by_link:
+                    self._covers = self._company.replacing(spread.message)
             return True
         if self._lazy:
             self._unswept.append(spread)
@@ -137,10 +141,15 @@ class Pool:
         """Purge what a message replaces, where late ones are relayed."""
         assert self._company is not None
         for spread in self._company.replaced_by(newcomer.message):
-            self._company.remove(spread)
-            self._let_go(spread)
-            if self._observer is not None:
-                self._observer.message("purge", spread.message, self._place, newcomer.message)
+            self._purge(spread, newcomer)
+
+    def _purge(self, spread: Spread, newcomer: Spread) -> None:
+        """A message replaces one that waits in its company."""
+        assert self._company is not None
+        self._company.remove(spread)
+        self._let_go(spread)
+        if self._observer is not None:
+            self._observer.message("purge", spread.message, self._place, newcomer.message)
 
     def _insert(self, spread: Spread) -> bool:
         """Purge what a message replaces; False if something that waits replaces it."""
@@ -153,20 +162,29 @@ class Pool:
 
     def wait(self, spread: Spread, to: int) -> None:
         """A copy of an admitted message waits for a link, if there is room."""
-        if spread.obsolete:
+        lane = self._lane(to)
+        if spread.obsolete or (self._covers and self._is_covered(spread, lane)):
             return
-        shelves = self._room(to)
-        if shelves.held >= self.copies_max and not self._make_room(spread, shelves):
+        if lane.shelves.held >= self.copies_max and not self._make_room(spread, lane):
             return
         if self._company is not None and not spread.copies:
             self._company.add(spread)
-        copy = Copy(spread, to)
+        copy = Copy(spread, lane, self._class_of(spread))
         spread.copies.append(copy)
-        shelves.put(copy, self._class_of(spread))
-        queue = self._queues.get(to)
-        if queue is None:
-            queue = self._queues[to] = deque()
-        queue.append(copy)
+        lane.shelves.put(copy)
+        lane.append(copy)
+
+    def _is_covered(self, spread: Spread, lane: Lane) -> bool:
+        """Whether something that waits for this link replaces a message, whose copy is purged."""
+        for cover in self._covers:
+            for copy in cover.copies:
+                if copy.lane is lane:
+                    self._counts.late += 1
+                    if self._observer is not None:
+                        # Copies for other links may be sent all the same.
+                        self._observer.message("purge", spread.message, LINK, cover.message)
+                    return True
+        return False
 
     def end(self, spread: Spread) -> None:
         """All copies of an admitted message wait, or were sent or dropped."""
@@ -179,42 +197,39 @@ class Pool:
 
     def take(self, to: int) -> Spread | None:
         """The next message for a link; its copy leaves."""
-        queue = self._queues.get(to)
-        while queue:
-            copy = queue.popleft()
-            if copy.place >= 0:
-                self._leave(copy)
-                return copy.spread
-        return None
+        lane = self._lanes.get(to)
+        copy = None if lane is None else lane.first()
+        if copy is None:
+            return None
+        self._leave(copy)
+        return copy.spread
 
     def waits_for(self, to: int) -> bool:
         """Whether a copy waits for this link."""
-        queue = self._queues.get(to)
-        while queue:
-            if queue[0].place >= 0:
-                return True
-            queue.popleft()
-        return False
+        lane = self._lanes.get(to)
+        return lane is not None and lane.first() is not None
 
     def forget(self, to: int) -> None:
         """Nothing is sent to that one any more."""
         while self.take(to) is not None:
             pass
-        self._queues.pop(to, None)
-        if self._shelves_of is not None:
-            self._shelves_of.pop(to, None)
+        self._lanes.pop(to, None)
 
     # -- room --------------------------------------------------------------------------------------
 
-    def _make_room(self, spread: Spread, shelves: Shelves) -> bool:
+    def _make_room(self, spread: Spread, lane: Lane) -> bool:
         """Let something go for a copy of `spread`; False if that copy itself is not to wait, being
         dropped or obsolete.
         """
+        shelves = lane.shelves
         if self._lazy:
-            if self._company is not None:
-                self._replace(spread)
-            else:
+            if self._company is None:
                 self._sweep(spread)
+            elif self._by_link:
+                if self._is_late(spread, lane):
+                    return False
+            else:
+                self._replace(spread)
             if spread.obsolete or shelves.held < self.copies_max:
                 return not spread.obsolete
         if self._drops_new or self._class_of(spread) > shelves.highest():
@@ -224,6 +239,20 @@ class Pool:
         self._lose(victim.spread)
         self._leave(victim)
         return True
+
+    def _is_late(self, spread: Spread, lane: Lane) -> bool:
+        """Lazily, by link: whether a copy for which there is no room is covered on its own link. If
+        it is not, what it replaces makes room: the message that has waited for longest.
+        """
+        assert self._company is not None
+        self._covers = self._company.replacing(spread.message)
+        late = self._is_covered(spread, lane)
+        self._covers = []
+        if not late:
+            replaced = self._company.replaced_by(spread.message)
+            if replaced:
+                self._purge(replaced[0], spread)
+        return late
 
     def _sweep(self, current: Spread) -> None:
         """Purge all that is obsolete, with `current`, of which a copy is about to wait."""
@@ -252,7 +281,7 @@ class Pool:
 
     def _leave(self, copy: Copy) -> None:
         spread = copy.spread
-        self._room(copy.to).take(copy)
+        copy.lane.shelves.take(copy)
         spread.copies.remove(copy)
         if spread.copies:
             return
@@ -283,5 +312,5 @@ class Pool:
         """No copy of a message that is obsolete is sent any more."""
         self._counts.replaced += len(spread.copies)
         for copy in spread.copies:
-            self._room(copy.to).take(copy)
+            copy.lane.shelves.take(copy)
         spread.copies.clear()

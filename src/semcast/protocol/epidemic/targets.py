@@ -5,6 +5,7 @@ It hears of every source that a datagram came from, and answers `draw`.
 """
 
 from abc import abstractmethod
+from bisect import bisect_left
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -42,44 +43,51 @@ class Targets(MessagePart):
 
 @final
 class FullMembership(Targets):
-    """Everybody who is in the view."""
+    """Everybody who is in the view. The list of them is the view's own, so that members in one
+    process, which may be thousands, share it.
+    """
 
     def __init__(self, me: Source, view: View, random: Randomness) -> None:
         self._me: Final = me
         self._random: Final = random
         self._view = view
-        self._others = view.others(me)
+        # Where this member stands among those who are present; if it does not, behind them.
+        self._mine: i64 = 0
+        self._others: i64 = 0
+        self._look()
 
     def install(self, view: View, now_ns: i64) -> None:  # noqa: ARG002
         self._view = view
-        self._others = view.others(self._me)
+        self._look()
+
+    def _look(self) -> None:
+        present, here = self._view.present, self._view.is_present(self._me.sender)
+        self._mine = bisect_left(present, int(self._me.sender)) if here else len(present)
+        self._others = len(present) - 1 if here else len(present)
 
     def on_frame(self, frame: ControlFrame, source: Source, now_ns: i64) -> None:
         """There is none for it."""
 
     def draw(self, count: i64, came_from: i64) -> list[int]:  # noqa: ARG002
         """A random set of the others; who sent it may be drawn again, as in the paper."""
-        return sample(self._others, count, self._random)
+        known = self._others
+        if count * 2 > known:
+            return _shuffled(self._view.others(self._me), self._random)[:count]
+        present, random = self._view.present, self._random
+        chosen: list[int] = []
+        while len(chosen) < count:
+            # Much faster than `randrange`, and a message takes several draws.
+            at: i64 = int(random.random() * float(known))
+            one = present[at if at < self._mine else at + 1]
+            if one not in chosen:
+                chosen.append(one)
+        return chosen
 
     def links(self) -> int:
-        return len(self._others)
+        return self._others
 
     def accepts(self, source: Source) -> bool:
         return self._view.is_present(source.sender)
-
-
-def sample(those: list[int], count: i64, random: Randomness) -> list[int]:
-    """So many different ones of these, or all of them, in random order."""
-    known: i64 = len(those)
-    if count * 2 > known:
-        return _shuffled(those, random)[:count]
-    chosen: list[int] = []
-    while len(chosen) < count:
-        # Much faster than `randrange`, and a message takes several draws.
-        one = those[int(random.random() * float(known))]
-        if one not in chosen:
-            chosen.append(one)
-    return chosen
 
 
 def _shuffled(those: list[int], random: Randomness) -> list[int]:

@@ -3,10 +3,12 @@
 Every message that is taken goes in, with what it says of numbers that will not come; faults come
 out. Of each source, from the first message on that counts, a number is taken or told and never
 both. One that is missing for longer than the patience, while messages of its source go on coming,
-must have been told. Holds on every prefix.
+must have been told. Holds on every prefix. `end` asks for what no message could say: of a source
+that fell silent, what was missing for twice the patience must be in the journal.
 """
 
 from bisect import bisect_right
+from collections.abc import Collection
 from typing import Final
 
 from mypy_extensions import i64
@@ -39,7 +41,7 @@ class Gaps(Application):
 
     def __init__(self, node: str, joining: bool, patience_ns: int) -> None:
         super().__init__()
-        self._node: Final = node
+        self.node: Final = node
         self._joining: Final = joining
         self._patience_ns: Final = patience_ns
         self._streams: Final[dict[Source, _Stream]] = {}
@@ -82,6 +84,20 @@ class Gaps(Application):
                 self._fault(message, f"comes, and nothing was told of {number}")
             stream.settled = number
 
+    def end(self, reported: Collection[tuple[str, int]], now_ns: int) -> None:
+        """The run is over, and the process lives. `reported`: what its journal says it skipped,
+        missed or dropped, by the name of the source and the number.
+        """
+        for source, stream in self._streams.items():
+            known = bisect_right(stream.times_ns, now_ns - 2 * self._patience_ns - 1) - 1
+            if known < 0:
+                continue
+            for number in range(stream.settled + 1, stream.newest[known] + 1):
+                here = number in stream.taken or number in stream.told
+                if not here and (node_name(source), number) not in reported:
+                    about = f"{node_name(source)}#{number}"
+                    self.faults.append(f"{GAPS}: {self.node}: nothing was ever said of {about}")
+
     def _fault(self, message: Message, what: str) -> None:
         about = f"{node_name(message.source)}#{message.seq}"
-        self.faults.append(f"{GAPS}: {self._node}: {about} {what}")
+        self.faults.append(f"{GAPS}: {self.node}: {about} {what}")

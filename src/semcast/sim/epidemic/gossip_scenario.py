@@ -45,8 +45,9 @@ class GossipSettings(Settings):
     scope: Literal["node", "link"] = "node"
     # Scope "node": whether all links share the room, or each has its own.
     room: Literal["shared", "each"] = "shared"
-    # Whether a message that something which waits replaces is kept out, or waits as any other.
-    late: Literal["refuse", "relay"] = "refuse"
+    # Whether a message that something which waits replaces is kept out, is kept out where that
+    # waits for the same link, or waits as any other.
+    late: Literal["refuse", "link", "relay"] = "refuse"
     composition: Literal["layered", "naive"] = "layered"
     # Naive: how long messages wait in the gossip protocol's own buffer.
     period_s: Seconds = 0.0

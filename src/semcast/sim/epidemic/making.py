@@ -58,15 +58,15 @@ def make_member(scenario: GossipScenario, life: Life) -> Made:
     """A real member."""
     settings, parts = scenario.gossip, list[Part]()
     overlay = None
-    targets: Targets
+    targets: Targets | None = None
     if settings.partial:
         entry = Entry(life.me, _SOMEWHERE)
         targets = overlay = Overlay(entry, OverlayConfig(), life.stream, life.now_ns)
         if life.contact is not None:
             overlay.enter(Entry(life.contact, _SOMEWHERE), life.now_ns)
-    else:
-        targets = FullMembership(life.me, life.view, life.stream)
     if settings.repair == "pull":
+        if targets is None:
+            targets = FullMembership(life.me, life.view, life.stream)
         pull = Pull(life.me, PullConfig(), targets, life.stream, life.now_ns)
         if settings.tree:
             assert overlay is not None, "settings with a tree and full views are refused"

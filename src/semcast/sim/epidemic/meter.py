@@ -29,6 +29,8 @@ class Meter:
         # By number: the message, and how many members delivered it.
         self.messages: Final[list[Message]] = []
         self.receivers: Final[list[int]] = []
+        # By number: from multicast until the last member delivered it, so far.
+        self.last_ns: Final[list[int]] = []
         # From multicast to delivery, at others than the sender, of measured messages.
         self.latencies_ns: Final[list[int]] = []
         # Copies of measured messages that went from one member to another.
@@ -49,6 +51,7 @@ class Meter:
             took_ns = self._scheduler.now_ns - message.sent_ns
             if took_ns > 0 and self.measured(message):
                 self.latencies_ns.append(int(took_ns))
+                self.last_ns[number] = int(took_ns)
         elif event == "relay":
             if self.measured(message):
                 self.copies += 1
@@ -59,6 +62,7 @@ class Meter:
             self._numbers[place].append(len(self.messages))
             self.messages.append(message)
             self.receivers.append(0)
+            self.last_ns.append(0)
 
 
 @final

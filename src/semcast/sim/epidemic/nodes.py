@@ -38,7 +38,8 @@ class Node(Receiver):
         """`sources`: the life that each node is in, by number."""
         self._number: Final[i64] = number
         self.member: Machine | None = None
-        self._application: Application | None = None
+        # Whoever takes its messages, in the life that it is in or was in last.
+        self.application: Application | None = None
         self._network: Final = network
         self._scheduler: Final = network.scheduler
         self._sources: Final = sources
@@ -51,7 +52,7 @@ class Node(Receiver):
     def begin(self, member: Machine, timers: i64, application: Application | None) -> None:
         """Begin a life; `timers` is the handler that calls `due`."""
         self.member = member
-        self._application = application
+        self.application = application
         self._timers = timers
         self.settle()
 
@@ -95,8 +96,8 @@ class Node(Receiver):
         now_ns = self._scheduler.now_ns
         message = member.take_one(now_ns)
         while message is not None:
-            if self._application is not None:
-                self._application.took(message, now_ns)
+            if self.application is not None:
+                self.application.took(message, now_ns)
             message = member.take_one(now_ns)
         for outgoing in member.datagrams(now_ns):
             size: i64 = self._copy_bytes or len(outgoing.frames) + _AROUND_BYTES

@@ -38,6 +38,9 @@ class GossipOutcome:
     latency_mean_ms: float | None
     latency_p50_ms: float | None
     latency_p99_ms: float | None
+    # From multicast until the last member that delivers a message has done so: the mean over
+    # messages.
+    latency_last_ms: float | None
     # Copies sent by members, by deliveries at others than the sender.
     copies_per_delivery: float | None
     # Of the whole run, by place and reason. In relays and on links copies are counted, else
@@ -64,6 +67,7 @@ def outcome_of(
     reached = sum(meter.receivers[at] > ATOMIC_SHARE * scenario.members for at in measured)
     deliveries = len(meter.latencies_ns)
     latencies = sorted(meter.latencies_ns)
+    lasts = [meter.last_ns[at] for at in measured if meter.last_ns[at]]
     mean = statistics.fmean(receivers) if receivers else None
     totals = _totals(members)
     place = "link" if scenario.gossip.scope == "link" else "relay"
@@ -81,6 +85,7 @@ def outcome_of(
         latency_mean_ms=statistics.fmean(latencies) / 1e6 if latencies else None,
         latency_p50_ms=percentile_ms(latencies, 0.5),
         latency_p99_ms=percentile_ms(latencies, 0.99),
+        latency_last_ms=statistics.fmean(lasts) / 1e6 if lasts else None,
         copies_per_delivery=_ratio(int(meter.copies), deliveries),
         purged={
             place: {"replaced": totals["purged_relay"], "late": totals["late_relay"]},

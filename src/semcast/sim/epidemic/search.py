@@ -1,7 +1,8 @@
 """The largest rate that keeps atomicity: a scenario in, a rate out (PSRM §4.2, Figure 4).
 
-Halves an interval of rates, with one run for each rate. What is kept falls with the rate, but for
-chance, so a search with one seed errs by some percent; a sweep takes the mean over several.
+Halves an interval of rates, with one run for each rate, until it is short enough; its lower end is
+the answer. What is kept falls with the rate, but for chance, so a search with one seed errs by some
+percent; a sweep takes the mean over several.
 """
 
 from collections.abc import Callable
@@ -38,25 +39,38 @@ def largest_rate(
         tried.append((rate_msg_s, share))
         return share >= search.kept_share
 
-    low, high = search.low_msg_s, search.high_msg_s
-    whole = high - low
-    if not kept(low):
+    # Rates are tried on the grid that halving the whole interval gives, as in the paper, so that
+    # what is found does not depend on the way there.
+    cells, cell_msg_s = 1, search.high_msg_s - search.low_msg_s
+    while cell_msg_s > search.within_msg_s:
+        cells, cell_msg_s = 2 * cells, cell_msg_s / 2
+
+    def rate_at(cell: int) -> float:
+        return search.low_msg_s + cell * cell_msg_s
+
+    if not kept(rate_at(0)):
         return Found(None, False, tuple(tried))
-    # Rates beyond what links carry many times over cost most and are rarely wanted.
-    step = low
-    while low + step < high and kept(low + step):
-        low, step = low + step, 2 * step
-    if low + step >= high:
-        if kept(high):
-            return Found(high, True, tuple(tried))
-    else:
-        high = low + step
-    while high - low > search.within_msg_s:
+    low, high = _bracket(cells, lambda cell: kept(rate_at(cell)))
+    if low == cells:
+        return Found(search.high_msg_s, True, tuple(tried))
+    while high - low > 1:
         if progress is not None:
-            progress(1 - (high - low) / whole)
-        middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
-    return Found(low, False, tuple(tried))
+            progress(1 - (high - low) / cells)
+        middle = (low + high) // 2
+        low, high = (middle, high) if kept(rate_at(middle)) else (low, middle)
+    return Found(rate_at(low), False, tuple(tried))
+
+
+def _bracket(cells: int, kept: Callable[[int], bool]) -> tuple[int, int]:
+    """A cell that is kept and one that is not, by steps that double: rates beyond what links carry
+    many times over cost most and are rarely wanted. (cells, cells): all are kept.
+    """
+    low, step = 0, 1
+    while low + step < cells:
+        if not kept(low + step):
+            return low, low + step
+        low, step = low + step, 2 * step
+    return (cells, cells) if kept(cells) else (low, cells)
 
 
 def at_rate(scenario: GossipScenario, rate_msg_s: float) -> GossipScenario:

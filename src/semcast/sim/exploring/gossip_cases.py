@@ -76,7 +76,7 @@ class _Draw:
             traffic=traffic,
             network=self.network(any(isinstance(one, Restart) for one in processes)),
             faults=self.faults(),
-            gossip=self.gossip(),
+            gossip=self.gossip(random.Random(f"explore/{seed}/relays/room")),
             processes=processes,
         )
 
@@ -87,7 +87,8 @@ class _Draw:
         """A time while there is traffic."""
         return round(self.form_s + self.rng.random() * self.lasts_s, 3)
 
-    def gossip(self) -> GossipSettings:
+    def gossip(self, rooms: random.Random) -> GossipSettings:
+        """`rooms` draws who shares room and what becomes of late copies, and nothing else."""
         rng = self.rng
         policy: PolicyName = rng.choice(_POLICIES)
         repair: Literal["none", "pull"] = "pull" if self.chance(0.5) else "none"
@@ -95,6 +96,8 @@ class _Draw:
         return GossipSettings(
             policy=policy,
             scope=rng.choice(("node", "node", "link")),
+            room=rooms.choice(("shared", "each")),
+            late=rooms.choice(("refuse", "refuse", "link", "relay")),
             composition="naive" if naive else "layered",
             period_s=0.1 if naive else 0.0,
             buffer_messages=rng.choice((1, 1, 2, 4, 10, 64)),

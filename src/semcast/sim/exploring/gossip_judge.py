@@ -1,8 +1,8 @@
 """Judges a gossip group: a scenario in; which promises its run broke, out.
 
 Integrity, Accounting and Relaying are judged from the journal. What applications are told of gaps
-is in no journal, and judged as they take messages (`sim.epidemic.gaps`). Members understand each
-other: on a network that alters nothing, no datagram is refused.
+is in no journal, and judged as they take messages, and in the end (`sim.epidemic.gaps`). Members
+understand each other: on a network that alters nothing, no datagram is refused.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from semcast.sim.surroundings import Faults, Ideal
 from semcast.sim.traffic import Chains
 
 UNDERSTOOD: Final = "Understood"
+# What a journal says of messages that do not come.
+_REPORTS: Final = ("skip", "miss", "drop", "purge")
 
 
 def run_and_judge(scenario: GossipScenario) -> tuple[dict[str, str], int, float]:
@@ -34,6 +36,7 @@ def run_and_judge(scenario: GossipScenario) -> tuple[dict[str, str], int, float]
     broken: dict[str, str] = {}
     for violation in check_safety(world.journal).violations:
         broken.setdefault(violation.property, str(violation))
+    _end(world)
     for one in applications:
         for fault in one.faults:
             broken.setdefault(GAPS, fault)
@@ -43,6 +46,19 @@ def run_and_judge(scenario: GossipScenario) -> tuple[dict[str, str], int, float]
             f"{UNDERSTOOD}: {refused} datagrams were refused that a member had sent"
         )
     return broken, outcome.events, scenario.duration_s
+
+
+def _end(world: GossipWorld) -> None:
+    """Let those who live say what their applications could not be told."""
+    assert world.journal is not None
+    reported: dict[str, set[tuple[str, int]]] = {}
+    for event in world.journal.events:
+        if event.event in _REPORTS:
+            reported.setdefault(event.node, set()).add((str(event.sender), int(event.seq or 0)))
+    for node in world.nodes:
+        if node.member is not None and isinstance(node.application, Gaps):
+            there = reported.get(node.application.node, set())
+            node.application.end(there, int(world.scheduler.now_ns))
 
 
 def simpler_steps(scenario: GossipScenario) -> Iterator[dict[str, Any]]:
