@@ -112,6 +112,8 @@ class Facts:
             )
         if older.sender != newer.sender or self.multicasts[older] >= self.multicasts[newer]:
             return False
+        if old.group != new.group:
+            return False
         return newer.seq - older.seq in (new.obsoletes or ()) or (
             is_by_key(old)
             and is_by_key(new)
@@ -198,8 +200,12 @@ def integrity(journal: Journal) -> Found:
         elif taken(event):
             sent = facts.multicasts.get(name(event), len(journal))
             known = sent < at if journal.header.one_order else sent < len(journal)
-            before = [name(one) for _, one in facts.before(at, event.node, "deliver", "state")]
-            if not known or name(event) in before:
+            before = [
+                one.event
+                for _, one in facts.before(at, event.node, "deliver", "state", "undo")
+                if name(one) == name(event)
+            ]
+            if not known or before[-1:] not in ([], ["undo"]):
                 found.add((event.time_ns, name(event)))
     return found
 
@@ -374,9 +380,16 @@ def _fate(facts: Facts, at: int, node: str, about: MessageId) -> str:
     """What happened last to a message at a node, as far as delivery goes."""
     last = ""
     kinds = ("receive", "ignore", "deliver", "state", "purge", "skip")
-    for _, event in facts.before(at, node, *kinds):
+    for index, event in facts.before(at, node, *kinds):
         if name(event) == about and (event.event != "purge" or event.where == "delivery"):
             last = event.event
+            undone = [
+                name(other) == about
+                for later, other in facts.before(at, node, "undo")
+                if later > index
+            ]
+            if last == "deliver" and any(undone):
+                last = ""
     return last
 
 
@@ -413,7 +426,7 @@ def _good_purge(facts: Facts, at: int, event: Event) -> bool:
         return _fate(facts, at, event.node, name(event)) == "receive" and by in entered
     if event.where in ("relay", "gossip", "link"):
         return by in entered
-    if event.where == "retransmit":
+    if event.where == "retransmit" and not facts.header.federated:
         purged = [
             1
             for _, other in facts.before(at, event.node, "purge")

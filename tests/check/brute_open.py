@@ -86,9 +86,9 @@ def _had_cover(facts: Facts, node: str, m: MessageId) -> bool:
 
 
 def _begin(facts: Facts, node: str, sender: str) -> int:
-    """Where a node says that it begins."""
+    """Where a node says that it begins, the last time if it begins anew."""
     told = [one for one in facts.events if (one.node, one.event) == (node, "join")]
-    return next((one.seq or 0 for one in told if one.sender == sender), 0)
+    return max((one.seq or 0 for one in told if one.sender == sender), default=0)
 
 
 def _stands(facts: Facts, m: MessageId) -> bool:

@@ -25,7 +25,7 @@ def rows_of(page: str) -> dict[str, list[str]]:
 def said(one: Property) -> tuple[str, str, str]:
     """When it is judged, whether of live journals, and by whom it is promised."""
     live = "no" if one.one_order else "yes"
-    several = {2: "both", 3: "all"}
+    several = {2: "both", 4: "all"}
     who = several.get(len(one.reliability), one.reliability[0])
     return ("always" if one.safety else "in the end", live, who)
 
@@ -48,13 +48,14 @@ def test_the_page_on_checkers_lists_the_same() -> None:
     assert list(rows) == [one.name for one in PROPERTIES]
     words = {"on every prefix": "always", "in the end": "in the end"}
     promised = {"S-RM": "group", "S-SM": "sender", "both": "both", "all": "all", "PSRM": "gossip"}
+    promised["PROP"] = "federation"
     for one in PROPERTIES:
         who, judged, live = rows[one.name][-3:]
         told = (words[judged], live, promised[re.split(r"[, ]", who)[0]])
         assert told == said(one), one.name
 
 
-@pytest.mark.parametrize("reliability", ["sender", "group", "gossip"])
+@pytest.mark.parametrize("reliability", ["sender", "group", "gossip", "federation"])
 @pytest.mark.parametrize("order", ["fifo", "key"])
 @pytest.mark.parametrize("one_order", [False, True])
 @pytest.mark.parametrize("membership", ["closed", "open"])
@@ -74,7 +75,7 @@ def test_a_report_lists_what_the_page_on_verify_says(
     expected = [
         name
         for name, (who, which, groups, _, live) in rows_of("pipeline/verify.md").items()
-        if who in ("all", reliability, "" if reliability == "gossip" else "both")
+        if who in ("all", reliability, "" if reliability in ("gossip", "federation") else "both")
         and which in ("both", order)
         and (groups in ("both", membership) or (groups == "both, with state" and state == "keys"))
         and (one_order or live == "yes")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from bench.spark_journal import write as write_synthetic
+from tests.check.federations import Run as FederationRun
 from tests.check.log import Log
 from tests.check.runs import Run
 
@@ -24,7 +25,9 @@ from semcast.check.kernel import (
     BY_LIVES,
     BY_NODE,
     BY_SENDER,
+    BY_STREAM,
     IN_ORDER,
+    OF_RUN,
     Finding,
     feed_all,
     standing,
@@ -39,6 +42,8 @@ from semcast.sim.exploring.cases import case
 from semcast.sim.world import run as simulate
 
 LOGS = range(60)
+FEDERATIONS = range(25)
+SORTINGS = (BY_NODE, BY_SENDER, BY_LIVES, IN_ORDER, BY_STREAM, OF_RUN)
 CASES = (3, 5, 7)
 _KINDS = {"obsoletes": pa.list_(pa.int32()), "key": pa.string(), "event": pa.string()}
 SCHEMA = pa.schema(
@@ -84,7 +89,18 @@ def gossip_log(ranked: bool) -> Journal:
     return log.journal
 
 
+def federation_log(number: int) -> Journal:
+    """Sites in three groups, with mischief in between, or none."""
+    rng = random.Random(f"kernels/{number}")
+    journal = FederationRun(rng.randrange).run(10 + rng.randrange(60))
+    other = Journal(replace(journal.header, run=f"federation {number}"))
+    other.events.extend(journal.events)
+    return other
+
+
 def journals() -> Iterator[Journal]:
+    for number in FEDERATIONS:
+        yield federation_log(number)
     for number in LOGS:
         yield random_log(number)
     yield reborn_log()
@@ -123,7 +139,7 @@ def _empty(lists: tuple[Any, ...]) -> list[Any]:
 
 def found_in_batches(history: History, size: int) -> Counter[Violation]:
     found = []
-    for sorting in (BY_NODE, BY_SENDER, BY_LIVES, IN_ORDER):
+    for sorting in SORTINGS:
         makers = [makers_of(PROPERTIES, history.header, sorting)]
         batches = batches_of(history, sorting, size)
         for some in feed_all(batches, "group", history.facts, sorting, makers):
@@ -163,7 +179,7 @@ def test_batches_of_any_size_are_judged_as_the_whole(
 def found_in_file(history: History, path: Path) -> Counter[Violation]:
     facts = history.facts
     found = []
-    for sorting in (BY_NODE, BY_SENDER, BY_LIVES, IN_ORDER):
+    for sorting in SORTINGS:
         makers = [makers_of(PROPERTIES, history.header, sorting)]
         groups = [number for number, _ in history.groups(sorting)]
         # As tasks do that share them out.

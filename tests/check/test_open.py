@@ -187,6 +187,18 @@ def test_a_newcomer_lacks_what_stands() -> None:
     assert "begins with p1.1#4" in only(found, "p3", "p1#2")
 
 
+def test_whose_stream_begins_anew_lacks_what_changed_meanwhile() -> None:
+    log = with_third()
+    log.state("p3", "p1#2", "p1#3")
+    log.multicast("p1#4", 0, key="c")
+    log.multicast("p1#5", 0, key="d")
+    for node in ("p1", "p2"):
+        log.take(node, "p1#4", "p1#5")
+    log.join("p3", "p1#6")
+    log.state("p3", "p1#5")
+    assert "begins with p1.1#6" in only(broken(state.PROPERTY, log.journal), "p3", "p1#4")
+
+
 def test_what_was_replaced_does_not_stand() -> None:
     log = with_third()
     log.state("p3", "p1#3")

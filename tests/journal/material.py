@@ -19,7 +19,8 @@ def headers() -> st.SearchStrategy[Header]:
         members=st.lists(NODES, min_size=1, unique=True).map(tuple),
         group=TEXT,
         seed=TEXT,
-        reliability=st.sampled_from(["sender", "group"]),
+        reliability=st.sampled_from(["sender", "group", "federation"]),
+        recovery=st.sampled_from(["", "atomic", "non-atomic"]),
         purging=st.booleans(),
         order=st.sampled_from(["fifo", "key"]),
         deliver_own=st.booleans(),
@@ -35,7 +36,9 @@ def headers() -> st.SearchStrategy[Header]:
     )
 
 
-def events(lsn: int) -> st.SearchStrategy[Event]:
+def events(lsn: int, header: Header) -> st.SearchStrategy[Event]:
+    """Only rows of a federation name a group, and that of the header is named by none."""
+    groups = TEXT.filter(lambda name: name not in ("", header.group))
     return st.builds(
         Event,
         time_ns=LONG,
@@ -53,12 +56,14 @@ def events(lsn: int) -> st.SearchStrategy[Event]:
         by_sender=st.none() | NODES,
         by_seq=st.none() | LONG,
         view=st.none() | LONG,
+        group=st.none() | groups if header.federated else st.none(),
     )
 
 
 @st.composite
 def journals(draw: st.DrawFn) -> Journal:
-    journal = Journal(draw(headers()))
+    header = draw(headers())
+    journal = Journal(header)
     for lsn in range(1, draw(st.integers(0, 12)) + 1):
-        journal.append(draw(events(lsn)))
+        journal.append(draw(events(lsn, header)))
     return journal

@@ -204,3 +204,49 @@ def test_progress_is_written_down_with_its_cover() -> None:
         (101, 2, "p2.1", "skip", "p1.1", 8),
     ]
     assert [(event.by_sender, event.by_seq) for event in journal] == [(None, None), ("p3.2", 5)]
+
+
+# -- federations -----------------------------------------------------------------------------------
+
+
+def stream(group: str) -> Source:
+    """The stream of site 3 to a group: the wire knows it by a number of its own."""
+    found = Source(3001 + len(group), 2)
+    found.group = group
+    found.site = 3
+    return found
+
+
+def test_a_message_of_a_federation_is_its_site_s_and_names_its_group() -> None:
+    journal, observer = observed()
+    observer.message("deliver", Message(stream("alpha"), 7, b"x"), "", None)
+    observer.progress("skip", stream("beta"), 8, stream("beta"), 9)
+    assert [(one.sender, one.seq, one.group) for one in journal] == [
+        ("p3.2", 7, "alpha"),
+        ("p3.2", 8, "beta"),
+    ]
+    assert [(one.by_sender, one.by_seq) for one in journal] == [(None, None), ("p3.2", 9)]
+
+
+def test_a_graph_that_is_opened_counts_from_there_on() -> None:
+    journal, observer = observed()
+    observer.opened(4, ("alpha", "beta"))
+    observer.message("receive", Message(stream("alpha"), 7, b"x"), "", None)
+    observer.opened(5, ())
+    observer.progress("close", stream("alpha"), 5, None, 0)
+    assert [(one.event, one.seq, one.key, one.view) for one in journal] == [
+        ("open", 4, 'keys:["alpha", "beta"]', 4),
+        ("receive", 7, None, 4),
+        ("open", 5, None, 5),
+        ("close", 5, None, 5),
+    ]
+    assert [one.sender for one in journal] == [None, "p3.2", None, "p3.2"]
+
+
+def test_what_only_federations_have_is_in_no_other_header() -> None:
+    """Files of other groups are as they were."""
+    assert "recovery" not in json.loads(HEADER.to_json())
+    federated = replace(HEADER, reliability="federation", recovery="atomic")
+    assert Header.from_json(federated.to_json()) == federated
+    with pytest.raises(InputError, match="recovery 'perhaps' in the journal's header"):
+        replace(federated, recovery="perhaps")

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,16 @@ def test_others_can_read_it_too(tmp_path: Path) -> None:
     assert rows[4]["view"] is None
 
 
+def test_rows_of_a_federation_keep_their_groups_on_disk(tmp_path: Path) -> None:
+    journal = Journal(replace(HEADER, reliability="federation", recovery="atomic"))
+    for seq, group in enumerate(("alpha", None, "beta", "quotes"), 1):
+        journal.record(seq, "p1.1", "multicast", "p1.1", seq, group=group)
+    write_journal(journal, tmp_path)
+    groups = [row["group"] for row in parquet.read_table(tmp_path).to_pylist()]
+    assert groups == ["alpha", "quotes", "beta", "quotes"]
+    assert [event.group for event in read_journal(tmp_path)] == ["alpha", None, "beta", None]
+
+
 def test_the_schema_is_the_one_that_is_documented() -> None:
     types = {"string": "string", "long": "int64", "int": "int32", "array<int>": "list"}
     schema = arrow_schema()
@@ -92,7 +103,7 @@ def test_the_schema_is_the_one_that_is_documented() -> None:
 
 
 def test_every_column_is_in_every_event_or_in_the_header() -> None:
-    assert {name for name, _ in COLUMNS} == {*Event._fields, "run", "group"}
+    assert {name for name, _ in COLUMNS} == {*Event._fields, "run"}
 
 
 def test_one_of_several_runs_is_chosen_by_name(tmp_path: Path) -> None:

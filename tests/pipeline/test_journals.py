@@ -34,12 +34,12 @@ def a_run(run: str) -> Journal:
 
 
 def events_in(rows: list[Any]) -> list[Event]:
-    """Rows of Spark, in their order, as events."""
+    """Rows of Spark, in their order, as events of a group: there the header has its name."""
     rows = sorted(rows, key=lambda row: row["at"])
     return [
         Event._make(
             tuple(row[name]) if isinstance(row[name], list) else row[name] for name in Event._fields
-        )
+        )._replace(group=None)
         for row in rows
     ]
 

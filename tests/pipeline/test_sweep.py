@@ -19,9 +19,9 @@ from semcast.check import check_all
 from semcast.cli import main, sweep
 from semcast.errors import InputError
 from semcast.journal import read_journal
+from semcast.model.confidence import t_95
 from semcast.pipeline.sweeping import run
 from semcast.pipeline.sweeping.cells import Cell, cells_of
-from semcast.pipeline.sweeping.confidence import t_95
 from semcast.pipeline.sweeping.grid import points_of
 from semcast.pipeline.sweeping.run import (
     CELLS_PER_TASK_MAX,
@@ -40,10 +40,12 @@ from semcast.pipeline.sweeping.stages import (
     simulated,
     summarized,
 )
+from semcast.sim.scenario import MODELS
 
 ROOT = Path(__file__).parents[2]
 TWO_BUFFERS = ROOT / "examples/scenarios/fig5-purging.toml"
 GROUP = ROOT / "examples/scenarios/fig5-protocol.toml"
+FEDERATION = ROOT / "examples/scenarios/federation.toml"
 GRID = "r=0.25,0.5 delay_ms=15,25 duration_s=20 warm_up_s=5"
 SEEDS = 3
 NAMES = ("fine", "broken", "failed", "mended", "new")
@@ -341,6 +343,21 @@ def test_bad_input_is_one_line(
 
 
 def test_the_table_shows_known_measures_of_all_models() -> None:
-    assert set(sweep.SHOWN) == {"two-buffers", "protocol", "gossip"}
+    assert set(sweep.SHOWN) == set(MODELS) - {"stability"}, "rounds of stability are not swept"
     for shown in sweep.SHOWN.values():
         assert set(shown) <= set(MEASURES)
+
+
+def test_federations_are_swept_and_shown_as_the_paper_measures_them(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N, D and load of the three protocols, by running them. PROP §4.1"""
+    assert spark is not None
+    grid = "protocol=propagation,central,two-phase duration_s=0.5"
+    asked = ["sweep", str(FEDERATION), "--grid", grid, "--seeds", "2", "--out", str(tmp_path)]
+    assert main(asked) == 0
+    printed = capsys.readouterr().out
+    [heading] = [line for line in printed.splitlines() if line.startswith("protocol")]
+    assert heading.split()[:3] == ["protocol", "N", "transmissions"]
+    assert all(f"\n{protocol} " in printed for protocol in ("propagation", "central", "two-phase"))
+    assert "6 cells: 6 run now" in " ".join(printed.split())

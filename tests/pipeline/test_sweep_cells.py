@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from semcast.check import Report, Violation
 from semcast.cli import main
 from semcast.errors import InputError
+from semcast.model.confidence import t_95
 from semcast.pipeline.sweeping import simulate as room
 from semcast.pipeline.sweeping.cells import CELLS_MAX, Cell, cells_of, written
-from semcast.pipeline.sweeping.confidence import t_95
 from semcast.pipeline.sweeping.grid import parse_grid, points_of
 from semcast.pipeline.sweeping.plot import Dot, plot
 from semcast.pipeline.sweeping.simulate import (
@@ -27,6 +27,7 @@ from semcast.pipeline.sweeping.simulate import (
     VIOLATION,
     simulate,
 )
+from semcast.sim.propagation.grids import GRAPH_MEASURES
 from semcast.sim.scenario import load, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples/scenarios"
@@ -236,3 +237,19 @@ def test_a_picture_has_every_line_and_point_of_words_and_numbers_alike() -> None
         assert len(root.findall(".//{*}circle")) == 5
         texts = [one.text for one in root.findall(".//{*}text")]
         assert {"a < b", "r=0", "r=1", *values} <= set(texts)
+
+
+def test_propagation_graphs_are_swept_as_any_scenario() -> None:
+    """A cell is one point with one seed; its measures are means over the sets it drew. PROP §4.1"""
+    path = EXAMPLES / "prop-graphs.toml"
+    few = "runs_min=4 runs_max=4"
+    found = [simulate(cell) for cell in cells(path, f"sites=20,60 groups=6 {few}", range(1, 3))]
+    assert [row["status"] for row in found] == [OK] * 4
+    for row in found:
+        assert row["model"] == "propagation-graph"
+        assert row["runs"] == 4
+        assert row["sender_rate_msg_s"] is None
+        assert all(row[name] is not None for name in GRAPH_MEASURES)
+    [refused] = [simulate(cell) for cell in cells(EXAMPLES / "prop-map.toml", "")]
+    assert refused["status"] == ERROR
+    assert "a map cannot be swept" in str(refused["detail"])

@@ -58,9 +58,9 @@ def cases(hunt: str, first: int) -> Iterator["ProtocolScenario"]:
     from semcast.sim.exploring.cases import case, open_case
     from semcast.sim.surroundings import Leave, Restart, Restarts
 
-    if hunt in ("open", "feeds"):
+    if hunt in ("open", "feeds", "visits"):
         wanted = "sender" if hunt == "feeds" else "group"
-        drawn = map(open_case, count(first))
+        drawn = (open_case(seed, "gossip" if hunt == "visits" else None) for seed in count(first))
         yield from (one for one in drawn if one.protocol.reliability == wanted)
         return
     rounds = [name for name in STABILITY_PROTOCOLS if name != "gossip"]
@@ -189,6 +189,17 @@ def explore_relays(first: int, cases_max: int, breaks: str) -> Iterator[str]:
         yield f"case {seed}: {broken[breaks or next(iter(broken))]}" if found else ""
 
 
+def explore_federations(first: int, cases_max: int, breaks: str, protocol: str) -> Iterator[str]:
+    """How each of the explorer's cases of federations breaks, with one protocol."""
+    from semcast.sim.exploring.explore import judge
+    from semcast.sim.exploring.federation_cases import federation_case
+
+    for seed in range(first, first + cases_max):
+        broken = judge(federation_case(seed, protocol)).broken
+        found = breaks in broken or (broken and not breaks)
+        yield f"case {seed}: {broken[breaks or next(iter(broken))]}" if found else ""
+
+
 def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
     """What each run of a hunt caught; an empty word for one that broke nothing."""
     if hunt == "exhaust":
@@ -203,6 +214,9 @@ def hunted(hunt: str, first: int, hunt_max: int, breaks: str) -> Iterator[str]:
         return run_gossip(first, hunt_max, breaks)
     if hunt == "relays":
         return explore_relays(first, hunt_max, breaks)
+    if hunt in ("federations", "votes"):
+        protocol = "two-phase" if hunt == "votes" else "propagation"
+        return explore_federations(first, hunt_max, breaks, protocol)
     if hunt in ("members", "crowds"):
         return run_members(first, hunt_max, hunt == "crowds")
     return explore_cases(hunt, first, hunt_max, breaks)

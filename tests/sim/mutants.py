@@ -5,69 +5,10 @@ process of its own, until a run of it breaks a promise, or after so many that it
 long ago; how fast the machine is does not matter.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-# How far a hunt goes: cases, runs of trackers, and states of each scope, nearly all of which have
-# fewer. Every variant is caught long before.
-BOUNDS: Final = {
-    "trackers": 3_000,
-    "exhaust": 3_000,
-    "members": 200,
-    "crowds": 200,
-    "comebacks": 20,
-    "agreement": 100_000,
-    "gossip": 10,
-    "relays": 100,
-}
-CASES: Final = 500
-
-
-@dataclass(frozen=True)
-class Patch:
-    """One change in one file of the package."""
-
-    file: str
-    old: str
-    new: str
-
-    def apply(self, package: Path) -> None:
-        """Change the file; the old text must be there exactly once."""
-        path = package / self.file
-        text = path.read_text()
-        found = text.count(self.old)
-        if found != 1:
-            raise LookupError(f"{self.file} has {found} times, not once: {self.old!r}")
-        path.write_text(text.replace(self.old, self.new))
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A broken variant, and how it is hunted.
-
-    `hunt`: "exhaust" small scopes, or those of the "agreement" on views; "explore" cases, or only
-    those by "key", or of them those with a sender that is "reborn"; cases by "rounds", with each
-    protocol of STAB in turn; cases in which members "leave"; "open" groups, or "feeds"; "members"
-    on a small lossy network, of whom two come back again and again, or "crowds" of them;
-    "comebacks" of live members that were put out, in virtual time; a group that does "gossip", or
-    "relays", the explorer's cases of such groups; or "trackers" alone, of which many more runs fit
-    into the time. `first`: the seed (or the number of the scope) to begin with: one that was seen
-    to break in a fraction of a second. `bound`: how many to hunt through.
-    `breaks`: the property that is to break, if it matters which.
-    """
-
-    name: str
-    hunt: str
-    patches: tuple[Patch, ...]
-    first: int = 1
-    bound: int = 0  # of all that are hunted in this way
-    breaks: str = ""
-
-    @property
-    def hunt_max(self) -> int:
-        return self.bound or BOUNDS.get(self.hunt, CASES)
-
+from tests.sim.federation_mutants import FEDERATION_MUTANTS
+from tests.sim.variant import Mutant, Patch
 
 MUTANTS: Final = (
     Mutant(
@@ -87,8 +28,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/stability/gossip/detection.py",
-                "GossipTracker(self._followed, me, True, config.f + 1)",
-                "GossipTracker(self._followed, me, True, config.f)",
+                "self._followed, me, True, config.f + 1, quiet",
+                "self._followed, me, True, config.f, quiet",
             ),
         ),
     ),
@@ -476,6 +417,30 @@ MUTANTS: Final = (
         first=36,
     ),
     Mutant(
+        "a member says that it has sent nothing, although it has",
+        "visits",
+        (
+            Patch(
+                "protocol/stability/gossip/detection.py",
+                "self._quiet.install(view, self._me, self._stability.has_none(self._me))",
+                "self._quiet.install(view, self._me, True)",
+            ),
+        ),
+        first=5,
+    ),
+    Mutant(
+        "a member is put out because the system says once that nobody listens where it is",
+        "open",
+        (
+            Patch(
+                "protocol/membership/open_views.py",
+                "        self._watch.refused(sender, now_ns)\n",
+                "        self._agreed.gone(sender, now_ns)\n",
+            ),
+        ),
+        first=49,
+    ),
+    Mutant(
         "gossip: a member that came back votes at once",
         "members",
         (
@@ -643,8 +608,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "            inbound.jump(stable + 1)\n",
-                "            inbound.jump(stable + 2)\n",
+                "        if inbound.begin(stable):\n",
+                "        if inbound.begin(stable + 1):\n",
             ),
             Patch(
                 "protocol/streams/intake.py",
@@ -675,7 +640,7 @@ MUTANTS: Final = (
                 "            self._detection.hold_back(of, SEQ_MAX, now_ns)\n",
             ),
         ),
-        first=68,
+        first=97,
     ),
     Mutant(
         "open: the state ends one message before the stream begins",
@@ -683,16 +648,16 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/membership/transfer.py",
-                "ENDED if inbound is None else inbound.next - 1)",
-                "ENDED if inbound is None else max(0, inbound.next - 2))",
+                "            self._want(source, inbound.cut, inbound.had)\n",
+                "            self._want(source, max(0, inbound.cut - 1), inbound.had)\n",
             ),
         ),
         breaks="State",
         first=5,
     ),
     Mutant(
-        "open: what is live does not wait for the state",
-        "open",
+        "feeds: what is live does not wait for the state",
+        "feeds",
         (
             Patch(
                 "protocol/membership/transfer.py",
@@ -700,7 +665,7 @@ MUTANTS: Final = (
                 "    def _begin(self, lists: bool) -> None:\n",
             ),
         ),
-        first=9,
+        first=15,
     ),
     Mutant(
         "open: what nobody received of one that was put out is not sent again",
@@ -750,6 +715,7 @@ MUTANTS: Final = (
                 "            return Past(ENDED, source, self._detection.stable(source))\n",
             ),
         ),
+        first=51,
     ),
     Mutant(
         "feeds: a dead reader is never forgotten",
@@ -761,7 +727,7 @@ MUTANTS: Final = (
                 "            elif patience.owes_too_long(one, now_ns // 1_000):\n",
             ),
         ),
-        first=22,
+        first=77,
     ),
     Mutant(
         "feeds: a stream begins one message late",
@@ -769,8 +735,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "            inbound.jump(stable + 1)\n",
-                "            inbound.jump(stable + 2)\n",
+                "        if inbound.begin(stable):\n",
+                "        if inbound.begin(stable + 1):\n",
             ),
             Patch(
                 "protocol/streams/intake.py",
@@ -781,13 +747,39 @@ MUTANTS: Final = (
         first=2,
     ),
     Mutant(
+        "feeds: a stream that had ended goes on as if nothing of it had come",
+        "feeds",
+        (
+            Patch(
+                "protocol/streams/endings.py",
+                "        had = self.ends.get(inbound.source, 0)\n",
+                "        had = self.ends.get(inbound.source, 0) // 1_000\n",
+            ),
+        ),
+        first=84,
+        breaks="Integrity",
+    ),
+    Mutant(
+        "feeds: of a stream that begins anew nothing comes that changed meanwhile",
+        "feeds",
+        (
+            Patch(
+                "protocol/membership/transfer.py",
+                "                self._since[source] = int(inbound.had)\n",
+                "                self._since[source] = int(inbound.cut)\n",
+            ),
+        ),
+        first=84,
+        breaks="State",
+    ),
+    Mutant(
         "gossip: what was purged is passed on all the same",
         "gossip",
         (
             Patch(
                 "protocol/epidemic/pool.py",
                 "        for copy in spread.copies:\n"
-                "            self._room(copy.to).take(copy)\n"
+                "            copy.lane.shelves.take(copy)\n"
                 "        spread.copies.clear()\n",
                 "",
             ),
@@ -898,4 +890,17 @@ MUTANTS: Final = (
         ),
         breaks="Gaps",
     ),
+    Mutant(
+        "gossip: a gap of a source that fell silent is never told",
+        "relays",
+        (
+            Patch(
+                "protocol/epidemic/inbox.py",
+                "            self._gapped[source] = stream\n",
+                "",
+            ),
+        ),
+        breaks="Gaps",
+    ),
+    *FEDERATION_MUTANTS,
 )

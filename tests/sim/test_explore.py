@@ -14,8 +14,8 @@ from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.exploring.bursts import with_burst
 from semcast.sim.exploring.cases import _Draw, case
 from semcast.sim.exploring.comebacks import with_comebacks
-from semcast.sim.exploring.explore import EXCEPTION, PACE, REST, explore, judge
-from semcast.sim.exploring.rest_bound import calm_s, rest_s
+from semcast.sim.exploring.explore import EXCEPTION, PACE, explore, judge
+from semcast.sim.exploring.rest_bound import REST, calm_s, rest_s
 from semcast.sim.exploring.shrink import shrink, to_toml, within_promise
 from semcast.sim.scenario import ProtocolScenario, load
 from semcast.sim.surroundings import Crash, Ideal, Lan, Leave, Restart, Restarts

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests.sim import hunts
-from tests.sim.mutants import MUTANTS, Mutant, Patch
+from tests.sim.federation_mutants import FEDERATION_MUTANTS
+from tests.sim.mutants import MUTANTS
+from tests.sim.variant import Mutant, Patch
 
 SOURCE = Path(__file__).parents[2] / "src" / "semcast"
+NOTE = Path(__file__).parents[2] / "docs" / "design" / "proof.md"
 Hunted = Callable[[Mutant], "subprocess.CompletedProcess[str]"]
 
 
@@ -76,3 +79,11 @@ def test_without_any_change_nothing_is_caught(tmp_path: Path) -> None:
     ):  # fmt: skip
         unchanged = Mutant("unchanged", name, (), bound=bound, breaks=breaks)
         assert hunt(unchanged, tmp_path / f"{name}{breaks}").returncode == hunts.SURVIVED
+
+
+@pytest.mark.parametrize("mutant", FEDERATION_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_variant_of_federations_has_its_row_in_the_note(mutant: Mutant) -> None:
+    """With the property that it breaks, if one is asked for."""
+    rows = [line for line in NOTE.read_text().splitlines() if line.startswith(f"| {mutant.name} |")]
+    assert len(rows) == 1
+    assert rows[0].endswith(f"{mutant.breaks} |")

@@ -52,14 +52,14 @@ def complaint(text: str) -> str:
 def test_every_example_is_a_scenario_and_says_what_it_shows_and_where(path: Path) -> None:
     assert load(path).title
     comment = [line for line in path.read_text().splitlines() if line.startswith("#")]
-    assert re.search(r"\[(SRM|OBS|PSRM|STAB) §\d", " ".join(comment))
+    assert re.search(r"\[(SRM|OBS|PSRM|STAB|PROP) §\d", " ".join(comment))
 
 
 def test_the_examples_that_were_promised_are_there() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "fig5-purging", "fig5-no-purging", "fig5-small-buffer", "fig5-protocol", "slow-reader",
         "group-64", "stability", "stability-wan", "stability-scale", "stability-random",
-        "stability-trigger", "restarts",
+        "stability-trigger", "restarts", "prop-graphs", "prop-map",
     }  # fmt: skip
 
 
@@ -127,6 +127,7 @@ def test_every_part_of_a_group_can_be_set() -> None:
         (PROTOCOL + "senders = [3]", "senders names member 3; members go from 0 to 2"),
         (PROTOCOL + "senders = [-1]", "senders is -1; it goes from 0"),
         (PROTOCOL + "protocol.f = 3", "protocol.f is 3, but the group has 3 members"),
+        (PROTOCOL + "protocol.reliability = 'gossip'", "protocol.reliability is 'gossip' with"),
         (PROTOCOL + "protocol.window_bytes = 9", "protocol: window_bytes is 9: too small"),
         (PROTOCOL + "consumers = [{members = [1]}]", "consumers[0]: key 'delay_ms' is missing"),
         (PROTOCOL + "consumers = [{members = [4], delay_ms = 1}]", "consumers[0].members names"),
@@ -214,7 +215,7 @@ def test_every_part_of_a_group_can_be_set() -> None:
         ),
         (
             PROTOCOL + "network = {kind = 'ideal'}\nlinks = [{member = 1, bandwidth_mbit_s = 1}]",
-            "an ideal network has no bandwidth",
+            "network 'ideal' has no bandwidth",
         ),
         (PROTOCOL + "links = [{member = 5}]", "links[0].member names member 5"),
         (

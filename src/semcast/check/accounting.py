@@ -5,7 +5,8 @@ must be here (SRM §4.3: purge m while m, m' are in the queue and m ⊏ m'), als
 to be passed on (PSRM §3.1). A message that is skipped, never having been here, needs such a cover
 too, wherever that is. A message that came and is not wanted (`ignore`) is never delivered; one that
 a newcomer gets as part of what stands (`state`) never comes a second time. A crashed node does
-nothing any more. Holds on every prefix.
+nothing any more. In a federation what was undone is as if it had never come, and what is purged
+from retransmission may be another's, which the site only passes on. Holds on every prefix.
 
 Two kernels judge it: one keeps the books of a node, a byte for each message that says what the node
 did with it last; the other asks of each cover of a sender whether it covers what was purged for it.
@@ -38,6 +39,7 @@ from semcast.check.rows import (
     SKIP,
     STABLE,
     STATE,
+    UNDO,
     Longs,
     Row,
     Rows,
@@ -125,6 +127,7 @@ class BooksKernel(Kernel):
     def __init__(self, group: Group) -> None:
         super().__init__(group)
         self._crash_at: Final = self.run.crash_at[group.n]
+        self._federated: Final = self.run.header.federated
         # By sender: a byte for each message.
         self._books: Final[defaultdict[int, SeqTable]] = defaultdict(_bytes)
 
@@ -138,6 +141,10 @@ class BooksKernel(Kernel):
             return False
         order = rows.by_message
         kind, keys, sid, seq = rows.numbers("kind")[order], keys[order], sid[order], seq[order]
+        if self._federated:
+            if (kind == UNDO).any():
+                return False
+            kind = np.where(kind == PURGE_RETRANSMIT, PURGE_OTHER, kind)
         starts = starts_of(sid, seq)
         sizes = np.diff(np.append(starts, len(order)))
         first = np.repeat(starts, sizes)
@@ -225,6 +232,8 @@ class BooksKernel(Kernel):
         kind, state = row[0], byte & _STATES
         if kind == SKIP:
             return self._skip(row, byte)
+        if kind == UNDO:
+            return byte & ~_STATES if state == _DELIVERED else byte
         if kind == IGNORE:
             if state:
                 self._fault(row, _STATE, f"ignores {{}}, which {_TEXTS[state]}")
@@ -248,6 +257,8 @@ class BooksKernel(Kernel):
     def _purge(self, row: Row, byte: int) -> int:
         """The byte of a message after its purge."""
         kind, _, sid, seq, bsid, bseq = row[:6]
+        if self._federated and kind == PURGE_RETRANSMIT:
+            kind = PURGE_OTHER
         state = byte & _STATES
         if kind == PURGE_DELIVERY:
             if state != _HELD:

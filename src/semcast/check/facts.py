@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from semcast.check.sites import Sites, SitesSeen, sites_of
 from semcast.errors import InputError
 from semcast.journal import Event, Header, keys_in, parse_node
 from semcast.journal.lives import END
@@ -45,6 +46,8 @@ class Seen:
     settled: set[str] = field(default_factory=set)
     # By node: the views that it reported, in order.
     views: dict[str, list[ViewSeen]] = field(default_factory=dict)
+    # Of a federation: what its sites reported.
+    sites: SitesSeen = field(default_factory=SitesSeen)
     # When the journal ends.
     end_ns: int = 0
 
@@ -113,6 +116,8 @@ class RunFacts:
     readers: int = 0
     # Of an open group, by node: the views that it reported.
     views: list[list[ViewSeen]] = field(default_factory=list)
+    # Of a federation: its sites.
+    sites: Sites | None = None
     numbers: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -234,7 +239,7 @@ def run_facts(header: Header, seen: Seen) -> RunFacts:
     """Who was there, and who is correct."""
     later = seen.first_at.keys() - set(header.members)
     nodes = [*header.members, *sorted(later, key=lambda node: (seen.first_at[node], node))]
-    gone = {*seen.gone_at, *_ended_early(header, seen)}
+    gone = {*seen.gone_at, *_ended_early(header, seen), *seen.sites.outs}
     run = RunFacts(
         header,
         nodes,
@@ -266,6 +271,9 @@ def run_facts(header: Header, seen: Seen) -> RunFacts:
     run.ended = run.those(seen.ends)
     run.settled = run.those(seen.settled)
     run.trusted = run.correct | run.settled
+    if header.federated:
+        left = {*seen.gone_at, *seen.ends} - seen.crash_at.keys()
+        run.sites = sites_of(header, nodes, seen.sites, seen.crash_at, left)
     return run
 
 

@@ -22,6 +22,7 @@ from semcast.check.kernel import (
     FLUSH_FINDINGS,
     IN_ORDER,
     KINDS_OF,
+    OF_RUN,
     SENT_FIRST,
     Finding,
     GroupJudge,
@@ -46,6 +47,8 @@ _NAMES: Final = ("node", "event", "sender", "where", "by_sender")
 _NUMBERS: Final = ("time_ns", "seq", "size", "by_seq")
 # What was said of messages when they were multicast; only those that judge by sender ask.
 _SAID: Final = ("obsoletes", "key", "rank")
+# Of a federation only.
+_OF_GROUPS: Final = ("group", "view")
 
 
 def judge_file(
@@ -86,12 +89,17 @@ class _Reader:
             name: sid for sid, (number, name) in enumerate(facts.senders) if number == run_no
         }
         self._crash_at: Final = np.array(run.crash_at)
+        self._gids: Final = (
+            {} if run.sites is None else {name: gid for gid, name in enumerate(run.sites.groups)}
+        )
         # By node or sender: its group, or -1 if that is not among these.
         self._first_nid: Final = facts.nodes.index((run_no, 0))
         of = {BY_LIVES: facts.lives, IN_ORDER: facts.group_of}.get(sorting)
         count = len(facts.nodes if sorting == BY_NODE else facts.senders)
         wanted = set(groups)
         numbers = (number if of is None else of.get(number, -1) for number in range(count))
+        if sorting == OF_RUN:
+            numbers = (run_no for _ in range(count))
         self._group: Final = np.array([one if one in wanted else -1 for one in numbers] + [-1])
 
     def read(self, kinds: Sequence[int]) -> Iterator[tuple[int, Rows]]:
@@ -99,14 +107,15 @@ class _Reader:
         wanted = np.zeros(OTHER + 2, bool)
         wanted[list(kinds)] = True
         said = _SAID if MULTICAST in kinds and self._sorting in SENT_FIRST else ()
-        columns = [*_NAMES, *_NUMBERS, *said]
+        of_groups = _OF_GROUPS if self._gids else ()
+        columns = [*_NAMES, *_NUMBERS, *said, *of_groups]
         events = None
         if OTHER not in kinds:
             events = {
                 name: 1 for name, kind in KINDS.items() if wanted[kind] or kind == PURGE_OTHER
             }
         at = 0
-        file = self._arrow.parquet.ParquetFile(self._path, read_dictionary=list(_NAMES))
+        file = self._arrow.parquet.ParquetFile(self._path, read_dictionary=[*_NAMES, "group"])
         with file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
                 places = np.flatnonzero(self._may_be_wanted(batch, events))
@@ -156,7 +165,7 @@ class _Reader:
         n = _coded(batch, "node", self._nodes)
         kind = np.where((kind < 0) & (places > self._crash_at[n]), OTHER, kind)
         covered = ~batch.column("by_seq").is_null().to_numpy(False)
-        return {
+        found = {
             "kind": kind,
             "n": n,
             "sid": sid,
@@ -167,6 +176,10 @@ class _Reader:
             "time_ns": _longs(batch, "time_ns", 0),
             "size": _longs(batch, "size", 0),
         }
+        if self._gids:
+            found["gid"] = _coded(batch, "group", self._gids)
+            found["graph"] = _longs(batch, "view", -1)
+        return found
 
     def _group_of(self, rows: dict[str, Longs]) -> Longs:
         if self._sorting == BY_NODE:

@@ -12,7 +12,15 @@ from operator import itemgetter
 from typing import Final, final
 
 from semcast.check.facts import NEVER, Facts, RunFacts, Seen, Waiting, run_facts, source_of
-from semcast.check.kernel import BY_LIVES, BY_NODE, BY_SENDER, IN_ORDER, KINDS_OF
+from semcast.check.kernel import (
+    BY_LIVES,
+    BY_NODE,
+    BY_SENDER,
+    BY_STREAM,
+    IN_ORDER,
+    KINDS_OF,
+    OF_RUN,
+)
 from semcast.check.rows import (
     ABOUT_MESSAGES,
     DELIVER,
@@ -28,13 +36,17 @@ from semcast.check.rows import (
     SKIP,
     STABLE,
     STATE,
+    UNDO,
     VIEW,
     Row,
 )
+from semcast.check.sites import OF_SITES
 from semcast.errors import InputError
 from semcast.journal import Event, Header, Journal, parse_node
 
 Groups = dict[int, list[Row]]
+# Where there are no groups, and no graph.
+_NO_GROUP: Final = (-1, -1)
 
 
 @final
@@ -49,8 +61,10 @@ class History:
         self.counts: Final = Counter(map(itemgetter(3), journal.events))
         nodes = {name: n for n, name in enumerate(self.header.members)}
         senders: dict[str, int] = {}
+        self._gids: Final[dict[str, int]] = {}
         seen = Seen(self.counts, end_ns=journal.events[-1].time_ns if journal.events else 0)
         self._read(nodes, senders, seen)
+        seen.sites.groups.extend(self._gids)
         run = run_facts(self.header, seen)
         # What an event does not name was not seen, so the numbers given here are those of `run`.
         assert run.nodes == list(nodes)
@@ -70,10 +84,11 @@ class History:
 
     def _read(self, nodes: dict[str, int], senders: dict[str, int], seen: Seen) -> None:
         first_at, append = seen.first_at, self.rows.append
+        federated = self.header.federated
         for at, event in enumerate(self.journal.events):
             (
                 time_ns, _, node, name, sender, seq, obsoletes, key, rank, _, size, where,
-                by_sender, by_seq, _,
+                by_sender, by_seq, view, group,
             ) = event  # fmt: skip
             if node not in first_at:
                 parse_node(node)
@@ -89,7 +104,7 @@ class History:
             elif kind == OTHER:
                 # After a crash there should be nothing, so that everything counts.
                 counts = node in seen.crash_at
-                seen.note(node, name, at, at, seq)
+                self._note(seen, event, at)
                 if not counts:
                     continue
                 if name not in ABOUT_MESSAGES:
@@ -102,10 +117,24 @@ class History:
             if by_seq is not None:
                 bsid, bseq = senders.setdefault(by_sender or "", len(senders)), by_seq
                 self._crosses |= bsid != sid
+            grouped = self._grouped(view, group) if federated else _NO_GROUP
             append(
-                (kind, nodes[node], sid, seq, bsid, bseq, at, time_ns, size or 0, obsoletes, key,
-                 rank, None, name)
+                (kind, nodes[node], sid, -1 if seq is None else seq, bsid, bseq, at, time_ns,
+                 size or 0, obsoletes, key, rank, None, name, *grouped)
             )  # fmt: skip
+
+    def _note(self, seen: Seen, event: Event, at: int) -> None:
+        """Note an event that is no message's."""
+        seen.note(event.node, event.event, at, at, event.seq)
+        if self.header.federated and event.event in OF_SITES:
+            seen.sites.note(
+                event.node, event.event, at, event.time_ns, event.sender, event.seq, event.key
+            )
+
+    def _grouped(self, view: int | None, group: str | None) -> tuple[int, int]:
+        """The number of a message's group, and of the graph in force."""
+        name = self.header.group if group is None else group
+        return self._gids.setdefault(name, len(self._gids)), -1 if view is None else view
 
     # -- groups ------------------------------------------------------------------------------------
 
@@ -118,6 +147,10 @@ class History:
                 yield sid, [self._sent[sid], self._responses[sid]]
         elif sorting == IN_ORDER:
             yield from ((gid, [rows]) for gid, rows in self._in_order.items())
+        elif sorting == OF_RUN and self.header.federated:
+            yield 0, [[row for row in self.rows if row[0] in (DELIVER, UNDO)]]
+        elif sorting == BY_STREAM and self.header.federated:
+            yield from ((sid, parts) for sid, parts in enumerate(self._by_stream()))
         elif sorting == BY_LIVES and self.facts.lives:
             yield from ((lid, parts) for lid, parts in self._by_lives().items())
 
@@ -147,7 +180,7 @@ class History:
         for row in self.rows:
             if row[0] == MULTICAST:
                 if self._chains:
-                    row = (*row[:12], self._chains.get((row[2], row[3]), (None,))[0], row[13])
+                    row = (*row[:12], self._chains.get((row[2], row[3]), (None,))[0], *row[13:])
                 found[row[2]].append(row)
         return found
 
@@ -165,7 +198,14 @@ class History:
                 found[row[2]].append(row)
             elif PURGE_DELIVERY <= kind <= SKIP and row[4] >= 0:
                 _, key, rank = self._chains.get((row[2], row[3]), (None, None, None))
-                found[row[4]].append((*row[:10], key, rank, None, row[13]))
+                found[row[4]].append((*row[:10], key, rank, None, *row[13:]))
+        return found
+
+    def _by_stream(self) -> list[list[list[Row]]]:
+        found: list[list[list[Row]]] = [[[], []] for _ in self.facts.senders]
+        for row in self.rows:
+            if row[0] in _BY_STREAM and row[2] >= 0:
+                found[row[2]][row[0] != MULTICAST].append(row)
         return found
 
     def _by_lives(self) -> dict[int, list[list[Row]]]:
@@ -228,7 +268,8 @@ class History:
 
 _IN_ORDER: Final = frozenset(KINDS_OF[IN_ORDER])
 _BY_NODE: Final = frozenset(KINDS_OF[BY_NODE])
-_OF_SENDER: Final = frozenset((DELIVER, STATE, IGNORE, JOIN, VIEW))
+_BY_STREAM: Final = frozenset(KINDS_OF[BY_STREAM])
+_OF_SENDER: Final = frozenset((DELIVER, STATE, IGNORE, JOIN, VIEW, UNDO))
 
 
 def _unnamed(event: Event) -> int:

@@ -3,6 +3,10 @@ before by some process. Holds on every prefix.
 
 What a newcomer gets of what stands (`state`) is delivered too. A log in which one number names two
 messages, or a process speaks for another, breaks it too: then "m" would not be one message.
+
+In a federation a delivery that was undone may be made again. And a site receives only what goes to
+a group that it is in, by the graph under which it receives it (PROP §3), as the group that m was
+multicast to; this is not asked of what it gets from before its first graph.
 """
 
 from collections.abc import Iterable
@@ -10,9 +14,9 @@ from typing import Final, final
 
 import numpy as np
 
-from semcast.check.kernel import BY_SENDER, Group, Kernel
+from semcast.check.kernel import BY_SENDER, BY_STREAM, Group, Kernel
 from semcast.check.property import EVERY, Property
-from semcast.check.rows import TAKEN, Row, Rows
+from semcast.check.rows import RECEIVE, TAKEN, UNDO, Row, Rows
 from semcast.check.tables import SeqTable
 
 # Nodes in one number of a table.
@@ -33,6 +37,8 @@ class IntegrityKernel(Kernel):
         """Look at all deliveries at once."""
         sent = self.group.sent
         taken = np.isin(rows.numbers("kind"), TAKEN)
+        if not taken.all() and (rows.numbers("kind") == UNDO).any():
+            return False
         node, number, at = (rows.numbers(name)[taken] for name in ("n", "seq", "at"))
         known = sent.index.many(number)
         if (known < 0).any():
@@ -57,11 +63,14 @@ class IntegrityKernel(Kernel):
         index, ats = self.group.sent.index, self.group.sent.ats
         one_order = self.run.header.one_order
         for row in rows:
-            if row[0] not in TAKEN:
+            if row[0] not in TAKEN and row[0] != UNDO:
                 continue
             _, n, _, seq, _, _, at, *_ = row
             word, bit = self._delivered[n // _WORD], 1 << n % _WORD
             nodes = word.get(seq) or word[seq]
+            if row[0] == UNDO:
+                word[seq] = nodes & ~bit
+                continue
             message = index[seq]
             if nodes & bit:
                 self._fault(row, "delivers {} again")
@@ -84,9 +93,60 @@ class IntegrityKernel(Kernel):
         self.report(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
 
 
+def _addressees(group: Group) -> "AddresseesKernel | None":
+    """Only federations have messages for some of their sites."""
+    return None if group.run.sites is None else AddresseesKernel(group)
+
+
+@final
+class AddresseesKernel(Kernel):
+    """The messages of one site of a federation: who received them, and was it in their group?"""
+
+    def feed_many(self, rows: Rows) -> bool:
+        """Ask of each group, graph and node once."""
+        came = rows.numbers("kind") == RECEIVE
+        n, seq, gid, graph = (rows.numbers(name)[came] for name in ("n", "seq", "gid", "graph"))
+        sent = self.group.sent
+        message = sent.index.many(seq)
+        known = message >= 0
+        if known.any():
+            gids = np.frombuffer(sent.gids, np.int64)[message[known]]
+            if (gids != gid[known]).any():
+                return False
+        asked = np.unique(np.stack((n, gid, graph)), axis=1).T
+        return all(self._is_in(*one) for one in asked.tolist())
+
+    def feed_each(self, rows: Iterable[Row]) -> None:
+        """Ask of every message that was received."""
+        sent, sites = self.group.sent, self.run.sites
+        assert sites is not None, "only federations are judged so"
+        for row in rows:
+            if row[0] != RECEIVE:
+                continue
+            n, seq, gid, graph = row[1], row[3], row[14], row[15]
+            message = sent.index[seq]
+            if message >= 0 and sent.gids[message] != gid:
+                other = sites.groups[sent.gids[message]]
+                self._fault(row, f"as one for {sites.groups[gid]!r}, although it is for {other!r}")
+            elif not self._is_in(n, gid, graph):
+                self._fault(row, f"for {sites.groups[gid]!r}, which it is not in by graph {graph}")
+
+    def _is_in(self, n: int, gid: int, graph: int) -> bool:
+        sites = self.run.sites
+        assert sites is not None, "only federations are judged so"
+        opens = sites.opens[n]
+        unknown = not opens or opens[0].number > graph
+        return unknown or bool((sites.members(gid, graph) >> n) & 1)
+
+    def _fault(self, row: Row, fault: str) -> None:
+        sender, seq = self.group.sender, row[3]
+        text = f"receives {sender}#{seq} {fault}"
+        self.report(PROPERTY.name, row[1], [(sender, seq)], row[7], text)
+
+
 PROPERTY: Final = Property(
     "Integrity",
-    {BY_SENDER: IntegrityKernel},
+    {BY_SENDER: IntegrityKernel, BY_STREAM: _addressees},
     ("multicast", "deliver", "state"),
     reliability=EVERY,
 )

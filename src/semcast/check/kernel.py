@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from semcast.check.delivered import Delivered
 from semcast.check.facts import Facts
 from semcast.check.rows import (
     DELIVER,
@@ -27,6 +28,7 @@ from semcast.check.rows import (
     SKIP,
     STABLE,
     STATE,
+    UNDO,
     VIEW,
     Row,
     Rows,
@@ -38,22 +40,41 @@ from semcast.check.violation import MessageId, Violation
 # delivered of it and who joined it, and what was purged or skipped for a message of it. Views go by
 # their origin, as if that had sent them. By lives: of a sender that came back, what it multicast in
 # all of its lives, then what nodes received and delivered of it. In order: what is known of a
-# sender's messages; of all senders of a run, if messages of one replace those of another.
+# sender's messages; of all senders of a run, if messages of one replace those of another. Two more
+# are of federations alone. By stream: what a site multicast, then what sites received, delivered
+# and undid of it. Of a run: what all of its sites delivered and undid.
 BY_NODE: Final = "by node"
 BY_SENDER: Final = "by sender"
 BY_LIVES: Final = "by lives"
 IN_ORDER: Final = "in order"
+BY_STREAM: Final = "by stream"
+OF_RUN: Final = "of run"
+FEDERATED: Final = (BY_STREAM, OF_RUN)
 # Fewer rows than this are looked at one by one.
 MANY_ROWS: Final = 256
 FLUSH_FINDINGS: Final = 10_000
 # By sorting: the kinds of events that belong there; and where what was multicast goes first.
 KINDS_OF: Final = {
-    BY_NODE: (MULTICAST, RECEIVE, DELIVER, STATE, IGNORE, *PURGES, SKIP, STABLE, RELAY, OTHER),
-    BY_SENDER: (MULTICAST, DELIVER, STATE, IGNORE, JOIN, VIEW, *PURGES, SKIP),
+    BY_NODE: (
+        MULTICAST,
+        RECEIVE,
+        DELIVER,
+        STATE,
+        IGNORE,
+        *PURGES,
+        SKIP,
+        STABLE,
+        RELAY,
+        UNDO,
+        OTHER,
+    ),
+    BY_SENDER: (MULTICAST, DELIVER, STATE, IGNORE, JOIN, VIEW, *PURGES, SKIP, UNDO),
     BY_LIVES: (MULTICAST, RECEIVE, DELIVER),
     IN_ORDER: (MULTICAST, RECEIVE, IGNORE, PURGE_RETRANSMIT, SKIP, STABLE, JOIN),
+    BY_STREAM: (MULTICAST, RECEIVE, DELIVER, UNDO),
+    OF_RUN: (DELIVER, UNDO),
 }
-SENT_FIRST: Final = (BY_SENDER, BY_LIVES)
+SENT_FIRST: Final = (BY_SENDER, BY_LIVES, BY_STREAM)
 
 
 class Finding(NamedTuple):
@@ -123,6 +144,8 @@ class Group:
         self.sender = ""
         if sorting == BY_NODE:
             self.run_no, self.n = facts.nodes[number]
+        elif sorting == OF_RUN:
+            self.run_no = number
         else:
             self.run_no, self.sender = facts.senders[number]
         self.run: Final = facts.runs[self.run_no]
@@ -131,6 +154,11 @@ class Group:
     def sent(self) -> Sent:
         """What was multicast, of a sender's group."""
         return Sent(self.run, self.sender)
+
+    @cached_property
+    def delivered(self) -> Delivered:
+        """What all sites of a run delivered, of a run's group."""
+        return Delivered(self.run)
 
 
 class Kernel:
@@ -142,7 +170,9 @@ class Kernel:
         self.found: list[Finding] = []
 
     def feed(self, rows: Rows) -> None:
-        """Judge some more rows of the group. By sender, multicasts are in `sent` instead."""
+        """Judge some more rows of the group. By sender, multicasts are in `sent` instead; of a run,
+        all rows are in `delivered`.
+        """
         if len(rows) < MANY_ROWS or not self.feed_many(rows):
             self.feed_each(rows.each)
 
@@ -151,7 +181,7 @@ class Kernel:
         return False
 
     def feed_each(self, rows: Iterable[Row]) -> None:
-        """Judge row by row."""
+        """Judge row by row; kernels of whole runs are never asked."""
         raise NotImplementedError(f"{type(self).__name__} must define feed_each")
 
     def end(self) -> None:
@@ -190,7 +220,10 @@ class GroupJudge:
         """Feed some more rows to every kernel."""
         if not self._kernels or not len(rows):
             return
-        if self._group.sorting == BY_SENDER:
+        if self._group.sorting == OF_RUN:
+            self._group.delivered.feed(rows)
+            return
+        if self._group.sorting in (BY_SENDER, BY_STREAM):
             rows = self._send(rows)
         if len(rows):
             for kernel in self._kernels:

@@ -6,11 +6,13 @@ from typing import Final
 
 from semcast.check.kernel import Maker
 from semcast.journal import Header
-from semcast.journal.header import MEMBERSHIPS
+from semcast.journal.header import FEDERATION, MEMBERSHIPS
+
+__all__ = ["EVERY", "FEDERATION", "Property"]
 
 _BOTH: Final = ("sender", "group")
-# Also gossip, which promises less than the others.
-EVERY: Final = (*_BOTH, "gossip")
+# Also gossip, which promises less than the others, and federations, which promise other things.
+EVERY: Final = (*_BOTH, "gossip", FEDERATION)
 _ANY: Final = ("fifo", "key")
 
 
@@ -25,7 +27,8 @@ class Property:
     about: tuple[str, ...]
     # A safety property holds on every prefix; others are judged when everything has come to rest.
     safety: bool = True
-    # Who promises it: S-SM (SRM Figure 2) is "sender", S-RM (Figure 3) "group"; PSRM is "gossip".
+    # Who promises it: S-SM (SRM Figure 2) is "sender", S-RM (Figure 3) "group"; PSRM is "gossip",
+    # and PROP "federation".
     reliability: tuple[str, ...] = _BOTH
     order: tuple[str, ...] = _ANY
     # Whether only a log in one order can show it. Logs of live members are not in one: each has a

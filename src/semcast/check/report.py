@@ -1,7 +1,8 @@
 """The verdict on a journal: every property that was promised, how much was judged, what is broken.
 
 Which of the properties (`properties`) are promised depends on the reliability in the journal's
-header: S-SM (SRM Figure 2) or S-RM (Figure 3), and on its order: by sender or, weaker, by key.
+header: S-SM (SRM Figure 2), S-RM (Figure 3), gossip (PSRM) or a federation (PROP); and on its
+order: by sender or, weaker, by key.
 """
 
 from collections.abc import Collection, Sequence

@@ -7,13 +7,14 @@ from such logs (`journal.lives`) only those are correct.
 A simulated world does not say `end`: it stops at a time. Its run is judged if it had come to rest
 by then: if every correct node had delivered or purged all that it received of correct senders, and
 had taken for stable all that it kept of theirs. A run that had not was cut short, and nothing tells
-what is lost from what was still on its way.
+what is lost from what was still on its way. A federation keeps nothing until it is stable, so only
+`end` tells that it had come to rest.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from semcast.check.facts import RunFacts, Waiting
+from semcast.check.facts import RunFacts, Waiting, nodes_in
 
 # If there is nobody of whom anything could be asked.
 NOBODY: Final = (
@@ -30,6 +31,9 @@ def restless(run: RunFacts, waiting: Iterable[Waiting]) -> str:
     if run.header.reliability == "gossip":
         # It never comes to rest that anybody knew of. Atomicity leaves out what was under way.
         return ""
+    if run.header.federated:
+        name = run.nodes[nodes_in(run.correct & ~run.ended)[0]]
+        return f"{name} does not say that it ended by itself"
     holds, keeps = set(), set()
     for one in waiting:
         if not (run.correct & run.only(one.node) and run.correct & run.only(one.sender)):

@@ -31,8 +31,10 @@ IGNORE: Final = 12
 VIEW: Final = 13
 # Gossip: a copy was passed on to another member.
 RELAY: Final = 14
+# A site of a federation takes a delivery back, of this or a former life.
+UNDO: Final = 15
 # Anything else; kept only of a node that has crashed, which should not do anything any more.
-OTHER: Final = 15
+OTHER: Final = 16
 KINDS: Final = {
     "multicast": MULTICAST,
     "receive": RECEIVE,
@@ -45,6 +47,7 @@ KINDS: Final = {
     "ignore": IGNORE,
     "view": VIEW,
     "relay": RELAY,
+    "undo": UNDO,
 }
 PURGED_FROM: Final = {
     "delivery": PURGE_DELIVERY,
@@ -59,15 +62,16 @@ PURGES: Final = (PURGE_DELIVERY, PURGE_RETRANSMIT, PURGE_RELAY, PURGE_LINK, PURG
 # Events that happen to one message. Others may name a seq that nobody has multicast yet.
 ABOUT_MESSAGES: Final = (
     "multicast", "receive", "deliver", "state", "ignore", "purge", "skip", "retransmit",
-    "relay", "drop",
+    "relay", "drop", "undo",
 )  # fmt: skip
 # `n` numbers the nodes of a run, `sid` and `bsid` senders; `bsid` and `bseq` are the cover of a
 # purge or skip, -1 where there is none. `at` is the order of events: of the run, or where that is
 # not known of the node. `chain_at`: where the first message stands that replaces a ranked one by
-# its rank. `event` is the event's own name, of nodes that crashed.
+# its rank. `event` is the event's own name, of nodes that crashed. In a federation `gid` numbers
+# the groups of a run, and `graph` is the number of the graph in force; -1 where there is none.
 COLUMNS: Final = (
     "kind", "n", "sid", "seq", "bsid", "bseq", "at", "time_ns", "size", "obsoletes", "key", "rank",
-    "chain_at", "event",
+    "chain_at", "event", "gid", "graph",
 )  # fmt: skip
 _PLACE: Final = {name: place for place, name in enumerate(COLUMNS)}
 

@@ -26,6 +26,7 @@ from semcast.journal import keys_in
 # How ranked messages of a key are ordered: rank, source, life, seq.
 Order: TypeAlias = tuple[int, int, int, int]
 _NO_SEQUENCE: Final = -1
+_ONE_GROUP: Final = -1
 
 
 @final
@@ -52,7 +53,11 @@ class Sent:
         # By key: its newest message, without a rank, if newcomers get what stands.
         self.newest: Final[dict[str, int]] = {}
         self._stands: Final = run.header.state == "keys"
-        self._history: Final = KeyHistory()
+        # By group of a federation, where nothing replaces what goes to another; else one for all.
+        self._histories: Final[dict[int, KeyHistory]] = {}
+        self._federated: Final = run.header.federated
+        # Of a federation: the group of each message.
+        self.gids: Final = array("q")
         # Where the order is "key".
         self.sequences: Final = KeySequences() if run.header.order == "key" else None
         # Rows that are no multicast as it should be: a number again, or in the name of another.
@@ -63,7 +68,8 @@ class Sent:
 
     def feed(self, rows: Rows) -> None:
         """Add some more multicasts."""
-        if self.sequences is None and len(rows) > 64 and self._add_many(rows):
+        plain = self.sequences is None and not self._federated
+        if plain and len(rows) > 64 and self._add_many(rows):
             return
         for row in rows.each:
             self._add(row)
@@ -71,7 +77,8 @@ class Sent:
 
     def _add(self, row: Row) -> None:
         """Add one multicast; only the first of a number counts."""
-        _, n, _, seq, _, _, at, time_ns, _, obsoletes, key, rank, chain_at, _ = row
+        _, n, _, seq, _, _, at, time_ns, _, obsoletes, key, rank, chain_at, *_ = row
+        gid = row[14] if self._federated else _ONE_GROUP
         if self.index[seq] >= 0:
             self.repeated.append(row)
             return
@@ -81,8 +88,8 @@ class Sent:
         if self._purging and rank is not None:
             self.ranked[number] = (key or "", (rank, *self._source, seq))
         elif self._purging and obsoletes:
-            for named in self._named(number, seq, obsoletes, key):
-                if named >= 0:
+            for named in self._named(number, seq, obsoletes, key, gid):
+                if named >= 0 and (not self._federated or self.gids[named] == gid):
                     self._edges.append(named)
                     self.covered_at[named] = min(self.covered_at[named], at)
         if self._stands and key and rank is None:
@@ -93,15 +100,25 @@ class Sent:
         self.ats.append(at)
         if self._timed:
             self.times.append(time_ns)
+        if self._federated:
+            self.gids.append(gid)
         self.covered_at.append(NEVER if chain_at is None else chain_at)
         self._starts.append(len(self._edges))
         if self.sequences is not None:
             self.sequences.add(obsoletes, key, rank)
 
-    def _named(self, number: int, seq: int, obsoletes: list[int], key: str | None) -> list[int]:
+    def _history(self, gid: int) -> KeyHistory:
+        found = self._histories.get(gid)
+        if found is None:
+            found = self._histories[gid] = KeyHistory()
+        return found
+
+    def _named(
+        self, number: int, seq: int, obsoletes: list[int], key: str | None, gid: int
+    ) -> list[int]:
         """The messages that this one names; -1 for those that nobody multicast."""
         if key and obsoletes[0] == 0:
-            return self._history.add(number, keys_in(key))
+            return self._history(gid).add(number, keys_in(key))
         index = self.index
         if len(obsoletes) == 1:
             return [index[seq - obsoletes[0]]]
@@ -137,7 +154,7 @@ class Sent:
                 self.newest.update(dict.fromkeys(keys_in(key) if key else (), first + at))
         if len(by_key) and self._purging:
             numbers = (first + owner[by_key]).tolist()
-            named[by_key] = list(map(self._history.add_one, numbers, keys))
+            named[by_key] = list(map(self._history(_ONE_GROUP).add_one, numbers, keys))
         owner = owner[: len(named)][named >= 0]
         named = named[named >= 0]
         np.minimum.at(np.frombuffer(self.covered_at, np.int64), named, ats[owner])

@@ -1,5 +1,6 @@
 """State: whoever comes later lacks nothing that stood where it begins. If the newest message of a
 key was multicast before its join point, it has that message, unless all who had it have crashed.
+Where a stream began anew, the last join point counts: what changed meanwhile comes as well.
 Judged in the end, of runs in which newcomers are to get what stands. What was replaced by the end,
 and how, Agreement and Sender Reliability say: a newcomer has what replaces it.
 
@@ -38,8 +39,8 @@ class StateKernel(Kernel):
                 if message >= 0:
                     had[message] = had.get(message, 0) | 1 << row[1]
             elif row[0] == JOIN:
-                # One that begins anew got what stood when it began first.
-                self._joins.setdefault(row[1], row[3])
+                # One that begins anew gets what changed meanwhile.
+                self._joins[row[1]] = max(self._joins.get(row[1], 0), row[3])
 
     def end(self) -> None:
         """Report who lacks what stood where it begins, and stands still."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 class Event(NamedTuple):
     """The columns of schema version 1 that differ from row to row.
 
-    `run` and `group` are the same for a whole journal and stand in its header. What does not apply
-    is None.
+    `run` is the same for a whole journal and stands in its header, and so is `group` but in a
+    federation. What does not apply is None.
     """
 
     time_ns: int
@@ -31,4 +31,7 @@ class Event(NamedTuple):
     # On `purge` and `skip`: the message that covers it.
     by_sender: str | None = None
     by_seq: int | None = None
+    # The number of the view in force at the node; in a federation, of the graph.
     view: int | None = None
+    # In a federation: the group that the message goes to. None: the one in the header.
+    group: str | None = None

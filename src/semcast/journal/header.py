@@ -16,6 +16,10 @@ from semcast.settings import Place, at, named
 MEMBERSHIPS: Final = ("closed", "open")
 # Beside what a `Member` promises: gossip promises nothing of a single message but integrity.
 GOSSIP: Final = "gossip"
+# A federation promises one order over all of its groups, and delivery to their members.
+FEDERATION: Final = "federation"
+# What a federation does about a site that crashes (PROP §5.2); nothing is said of other groups.
+RECOVERIES: Final = ("", "atomic", "non-atomic")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class Header:
     readers: tuple[str, ...] = ()
     # What whoever comes later gets first: "keys", of each key the value that stands.
     state: str = "none"
+    # Of a federation: "atomic", where all wait for a site that crashed and it goes on when it comes
+    # back, or "non-atomic", where the others go on and it is told what to roll back.
+    recovery: str = ""
     # Whether the order of the events is one in which they happened, for all nodes together. A
     # simulated world knows it. The clocks of several machines do not: there it is known for each
     # node by itself only.
@@ -77,13 +84,18 @@ class Header:
             raise InputError("the journal's header names no members; name who was there at first")
         for name in ("reliability", "order", "replacement"):
             choices = named(name).choices
-            if name == "reliability" and GOSSIP not in choices:
-                choices = (*choices, GOSSIP)
+            if name == "reliability":
+                choices = tuple(dict.fromkeys((*choices, GOSSIP, FEDERATION)))
             if getattr(self, name) not in choices:
                 raise InputError(
                     f"{name} {getattr(self, name)!r} in the journal's header; "
                     f"it is {' or '.join(map(repr, choices))}"
                 )
+        if self.recovery not in RECOVERIES:
+            raise InputError(
+                f"recovery {self.recovery!r} in the journal's header; "
+                f"it is {' or '.join(map(repr, RECOVERIES))}"
+            )
         for name in self.members:
             parse_node(name)
             if self.members.count(name) > 1:
@@ -93,6 +105,11 @@ class Header:
     def open(self) -> bool:
         """Whether processes come and go."""
         return self.membership == "open"
+
+    @property
+    def federated(self) -> bool:
+        """Whether this is a federation, whose rows say which group a message goes to."""
+        return self.reliability == FEDERATION
 
     @staticmethod
     def of(
@@ -119,8 +136,13 @@ class Header:
         )
 
     def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(asdict(self))
+        """One line of JSON. What only federations have is left out of others, so that their files
+        are as those of older versions.
+        """
+        found = asdict(self)
+        if not self.recovery:
+            del found["recovery"]
+        return json.dumps(found)
 
     @staticmethod
     def from_json(text: str) -> "Header":

@@ -57,6 +57,7 @@ class Journal:
         by_sender: str | None = None,
         by_seq: int | None = None,
         view: int | None = None,
+        group: str | None = None,
     ) -> None:
         """Add an event; it gets the next number of its node."""
         lsn = self.next_lsn(node)
@@ -64,7 +65,7 @@ class Journal:
         self.events.append(
             Event(
                 time_ns, lsn, node, event, sender, seq, obsoletes, key, rank, sent_ns, size, where,
-                by_sender, by_seq, view,
+                by_sender, by_seq, view, group,
             )
         )  # fmt: skip
 

@@ -36,6 +36,7 @@ EVICT: Final = "evict"
 CAME: Final = ("receive", "state")
 _SAME: Final = (
     "run", "group", "membership", "reliability", "order", "purging", "replacement", "k", "state",
+    "recovery",
 )  # fmt: skip
 
 

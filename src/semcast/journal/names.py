@@ -21,12 +21,12 @@ _SEVERAL: Final = "keys:"
 
 
 def node_name(source: Source) -> str:
-    """The name of a source, as node and as sender: p3.2.
+    """The name of a source, as node and as sender: p3.2. All streams of a site have its name.
 
     >>> node_name(Source(3, 2))
     'p3.2'
     """
-    return f"p{source.sender}.{source.incarnation}"
+    return f"p{source.site}.{source.incarnation}"
 
 
 def origin_name(origin: int) -> str:

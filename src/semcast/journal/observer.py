@@ -25,6 +25,8 @@ _ALL_OF_KEY: Final = (0,)
 # The member reports a new view, which sets the column `view` from here on. If members agreed on it,
 # it is an event too.
 VIEW: Final = "view"
+# A site of a federation reports the graph that counts from here on; so does the column `view`.
+OPEN: Final = "open"
 
 
 class TupleObserver(Observer):
@@ -52,6 +54,11 @@ class TupleObserver(Observer):
             self._clock(), event, source, seq, 0, (), None, None, None, "", by_source, by_seq
         ))  # fmt: skip
 
+    def opened(self, number: int, groups: tuple[str, ...]) -> None:
+        """Another graph counts, in which this site is a member of these groups."""
+        keys = tuple(group.encode() for group in groups)
+        self._put((self._clock(), OPEN, None, number, 0, keys, None, None, None, "", None, 0))
+
     def view(self, view: View) -> None:
         """Another view counts: what happens from now on happens in it."""
         self._put((self._clock(), VIEW, view, 0, 0, (), None, None, None, "", None, 0))
@@ -75,6 +82,10 @@ class Scribe:
         time_ns, event, source, seq, bitmap, keys, rank, sent_ns, size, where, by, by_seq = observed
         if event == VIEW:
             return self._view_event(source, time_ns + epoch_ns, lsn)
+        if source is None:
+            self.view = seq
+            key = keys_text(keys)
+            return Event(time_ns + epoch_ns, lsn, self.node, event, seq=seq, key=key, view=seq)
         obsoletes = None
         if event in self._with_obsoletes:
             obsoletes = _ALL_OF_KEY if bitmap == BY_KEY else tuple(distances(bitmap))
@@ -82,6 +93,7 @@ class Scribe:
             time_ns + epoch_ns, lsn, self.node, event, self._name(source), seq, obsoletes,
             keys_text(keys), rank, sent_ns, size, where or None,
             None if by is None else self._name(by), None if by is None else by_seq, self.view,
+            source.group or None,
         )  # fmt: skip
 
     def _view_event(self, view: View, time_ns: int, lsn: int) -> Event | None:

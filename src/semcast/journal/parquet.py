@@ -187,13 +187,13 @@ def _read_part(path: Path, run: str) -> tuple[Header, list[Event]]:
             table = read_growing_log(path)
             header = check_schema(path, run, table.schema)
             _check_rows(path, header, table)
-            return header, events_of(table)
+            return header, events_of(table, header.group)
         with arrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             header = check_schema(path, run, file.schema_arrow)
             table = file.read()
             table.validate(full=True)
             _check_rows(path, header, table)
-            return header, events_of(table)
+            return header, events_of(table, header.group)
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
@@ -244,7 +244,7 @@ def _check_rows(path: Path, header: Header, table: ArrowTable) -> None:
         empty = table[name].null_count
         if empty:
             raise InputError(f"{path}: {empty} of {len(table)} events have no {name!r}")
-    for group in table["group"].unique().to_pylist():
+    for group in () if header.federated else table["group"].unique().to_pylist():
         if group != header.group:
             raise InputError(
                 f"{path}: an event of group {group!r} in the journal of {header.group!r}"

@@ -161,7 +161,7 @@ def _check_statistics(path: Path, header: Header, metadata: object) -> None:
                 raise InputError(
                     f"{path}: {known.null_count} of {group.num_rows} events have no {name!r}"
                 )
-            if name == "group" and known.has_min_max:
+            if name == "group" and known.has_min_max and not header.federated:
                 for other in (known.min, known.max):
                     if other != header.group:
                         raise InputError(

@@ -17,6 +17,7 @@ from semcast.sim.surroundings import (
     Ideal,
     Lan,
     Measured,
+    Medium,
     Network,
     NoCost,
     Shared,
@@ -43,6 +44,8 @@ def build_network(settings: Network, scheduler: Scheduler, members: int) -> netw
             return network.SharedPointToPoint(
                 scheduler, members, settings.bandwidth_mbit_s * 1e6, ns_of_us(settings.latency_us)
             )
+        case Medium():
+            return network.Medium(scheduler, members, ns_of_us(settings.transmission_us))
         case Tree():
             return network.RouterTree(
                 scheduler,

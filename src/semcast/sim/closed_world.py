@@ -20,8 +20,10 @@ from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.protocol.machine import MachineMaker
 from semcast.protocol.member import Member
 from semcast.protocol.membership.view import View
+from semcast.protocol.observer import Observer
 from semcast.sim.attendance import Comings
 from semcast.sim.build import build_faults, build_hosts, build_network, ns_of_ms
+from semcast.sim.closed_ports import ClosedPorts
 from semcast.sim.life import Life
 from semcast.sim.process import Process
 from semcast.sim.scenario import ProtocolScenario
@@ -97,19 +99,7 @@ class World(Handler):
         self._rested_ns: i64 = -1
         self.journal: Journal | None = None
         if journal:
-            # Nobody is in an open group from the start.
-            ids = [] if scenario.open else self._ids
-            self.journal = Journal(
-                Header.of(
-                    self._config,
-                    [node_name(Source(sender, 1)) for sender in ids],
-                    name,
-                    "sim",
-                    str(seed),
-                    membership=scenario.protocol.membership,
-                    readers=[f"p{sender}" for sender in scenario.readers],
-                )
-            )
+            self.journal = Journal(self._header(name))
         model = build_network(scenario.network, self._scheduler, scenario.members)
         self._faults, partitions = build_faults(scenario.faults, self._rng)
         for layer in [*partitions, *self._faults]:
@@ -193,6 +183,20 @@ class World(Handler):
 
     # -- building ----------------------------------------------------------------------------------
 
+    def _header(self, name: str) -> Header:
+        scenario = self._scenario
+        # Nobody is in an open group from the start.
+        ids = [] if scenario.open else self._ids
+        return Header.of(
+            self._config,
+            [node_name(Source(sender, 1)) for sender in ids],
+            name,
+            "sim",
+            str(self._seed),
+            membership=scenario.protocol.membership,
+            readers=[f"p{sender}" for sender in scenario.readers],
+        )
+
     def _rng(self, purpose: str) -> random.Random:
         return random.Random(f"{self._seed}/{purpose}")
 
@@ -210,7 +214,14 @@ class World(Handler):
             works=not isinstance(scenario.host, NoCost),
         )
         self._network.attach(node, process.socket)
+        closed, false = scenario.faults.closed_ports, scenario.faults.false_ports
+        if closed > 0 or false > 0:
+            drawn = self._rng(f"faults/ports/{node}")
+            process.ports = ClosedPorts(closed, false, drawn, self._is_there)
         return process
+
+    def _is_there(self, node: int) -> bool:
+        return self._processes[node].life is not None
 
     def _items(self, node: int) -> Iterator[Item]:
         """What a process sends; nothing if it is no sender."""
@@ -239,12 +250,15 @@ class World(Handler):
         self._incarnations[node] += 1
         me = Source(node, self._incarnations[node])
         name = node_name(me)
-        observer = None
-        if self.journal is not None:
-            observer = JournalObserver(self.journal, name, self._now_ns)
-        tally = Tally(name, self._span, self._now_ns, observer)
+        tally = Tally(name, self._span, self._now_ns, self._observer(name))
         self._tallies.append(tally)
         return me, tally
+
+    def _observer(self, name: str) -> Observer | None:
+        """Who else hears of all that a life does, beside the tally."""
+        if self.journal is None:
+            return None
+        return JournalObserver(self.journal, name, self._now_ns)
 
     def _run_life(self, life: Life) -> None:
         offset_ns = self._rng(f"{life.tally.node}/start").randrange(self._config.gossip_period_ns)
@@ -293,6 +307,9 @@ class World(Handler):
         """The traffic is over: so that the group can come to rest, nothing goes wrong any more."""
         for layer in self._faults:
             layer.active = False
+        for process in self._processes:
+            if process.ports is not None:
+                process.ports.active = False
 
     def _crash(self, fault: Crash) -> None:
         process = self._processes[fault.member]

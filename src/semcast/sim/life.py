@@ -57,6 +57,10 @@ class Life:
         """Whether only another life can be in the group."""
         return self.member is not None and self.member.out
 
+    def undo(self, messages_max: int) -> bool:  # noqa: ARG002
+        """The application undoes what it has to, if there is anything."""
+        return False
+
     def receive(self, frames: bytes, source: Source, now_ns: int) -> None:
         """The opened frames of one datagram."""
         assert self.member is not None

@@ -107,9 +107,11 @@ class OpenWorld(World):
         return self._views_are_right() and super()._at_rest()
 
     def _views_are_right(self) -> bool:
-        """Whether members that agree go by a view of those that live, and no others."""
+        """Whether members that agree go by a view of those that live, and no others; and whether
+        each process of a feed has found all senders again that live.
+        """
         if not self._agreed:
-            return True
+            return self._senders_are_known()
         lives = {
             process.node: int(process.life.me.incarnation)
             for process in self._processes
@@ -119,6 +121,16 @@ class OpenWorld(World):
             life = self._processes[node].life
             view = None if life is None or life.member is None else life.member.view
             if view is None or {one: view.life(one) for one in view.present} != lives:
+                self._rested_ns = -1
+                return False
+        return True
+
+    def _senders_are_known(self) -> bool:
+        lives = [process.life for process in self._processes if process.life is not None]
+        senders = [life.me for life in lives if int(life.me.sender) not in self._readers]
+        for life in lives:
+            others = [one for one in senders if one != life.me]
+            if life.member is None or not all(life.member.view.holds(one) for one in others):
                 self._rested_ns = -1
                 return False
         return True

@@ -12,9 +12,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from semcast.errors import RemoteProtocolError, WindowFullError
-from semcast.ids import NEVER
+from semcast.errors import RemoteProtocolError, UnknownGroupError, WindowFullError
+from semcast.ids import NEVER, SEQ_MAX, Source
 from semcast.protocol.machine import Machine
+from semcast.protocol.propagation.federated import as_federated
+from semcast.sim.closed_ports import ClosedPorts
 from semcast.sim.life import Life
 from semcast.sim.network import Network, Receiver
 from semcast.sim.scheduler import NO_EVENT, Handler
@@ -27,7 +29,10 @@ WIRE_BYTES: Final = 46
 _TIMER: Final = 0
 _TAKEN: Final = 1
 _DUE: Final = 2
-_KINDS: Final = 3
+_REFUSED: Final = 3
+_KINDS: Final = 4
+# A process hears so soon that nobody listens where it has sent something.
+_REFUSED_NS: Final = 200_000
 
 
 class Socket(Receiver):
@@ -79,6 +84,9 @@ class Process(Handler):
         self.on_inside: Callable[[int], None] | None = None
         self.on_out: Callable[[int], None] | None = None
         self.life: Life | None = None
+        # What comes back of what this process sends, if anything may; and what has.
+        self.ports: ClosedPorts | None = None
+        self._refused: list[int] = []
         self._network: Final = network
         self._scheduler: Final = network.scheduler
         self._items: Final = items
@@ -112,6 +120,7 @@ class Process(Handler):
         self._scheduler.cancel(self.life.timer)
         self.life.tally.end()
         self.life = None
+        self._refused.clear()
         self.resume()
 
     def begin_leaving(self, silent: Callable[[], list[int]]) -> None:
@@ -126,10 +135,12 @@ class Process(Handler):
             self._settle(life)
 
     def retire(self) -> Machine | None:
-        """The end of a life that others have gone on without. Its application takes what waits."""
+        """The end of a life that others have gone on without. Its application takes what waits; in
+        a federation the next life has it.
+        """
         assert self.life is not None
         member = self.life.member
-        if member is not None:
+        if member is not None and as_federated(member) is None:
             member.take(member.deliverable(), self._scheduler.now_ns)
             member.take_own()
         self.crash()
@@ -166,6 +177,20 @@ class Process(Handler):
             self.life.member.remove(sender, self._scheduler.now_ns)
             self._settle(self.life)
 
+    def meet(self, source: Source) -> None:
+        """Another process shows that it is there."""
+        if self.life is not None and self.life.member is not None and not self._paused:
+            self.life.member.met(source, self._scheduler.now_ns)
+            self._settle(self.life)
+
+    def want(self, groups: tuple[str, ...]) -> None:
+        """A site of a federation wants to be in these groups from now on."""
+        life = self.life
+        site = None if life is None else as_federated(life.member)
+        if life is not None and site is not None:
+            site.want(groups, self._scheduler.now_ns)
+            self._settle(life)
+
     def at_rest(self) -> bool:
         """Whether nothing is left to deliver or to keep.
 
@@ -178,7 +203,9 @@ class Process(Handler):
         member = self.life.member
         if member is None or not member.inside:
             return False
-        held = member.deliverable() + member.stats()["retained_held"]
+        stats = member.stats()
+        # What stands is still to come, or a snapshot: until then the application gets nothing.
+        held = member.deliverable() + stats["retained_held"] + stats.get("state_pending", 0)
         return held == 0 and not self._paused and not self.life.busy
 
     @property
@@ -221,9 +248,18 @@ class Process(Handler):
             life.on_timer(self._scheduler.now_ns)
         elif kind == _TAKEN:
             life.busy = False
+        elif kind == _REFUSED:
+            self._hear_refused(life)
         else:
             life.blocked = self._next
         self._settle(life)
+
+    def _hear_refused(self, life: Life) -> None:
+        """The system says that nobody listens where something was sent."""
+        refused, self._refused = self._refused, []
+        for sender in refused:
+            if life.member is not None:
+                life.member.refused(sender, self._scheduler.now_ns)
 
     # -- applications ------------------------------------------------------------------------------
 
@@ -248,6 +284,9 @@ class Process(Handler):
             life.tally.sent_datagram(len(datagram))
             size_bytes = len(datagram) + WIRE_BYTES
             self._network.send(self.node, outgoing.to, size_bytes, datagram)
+            if self.ports is not None and self.ports.comes_back(outgoing.to):
+                self._refused.append(outgoing.to)
+                self._at(life, self._scheduler.now_ns + _REFUSED_NS, _REFUSED)
 
     def _try_to_leave(self, life: Life, silent: list[int]) -> None:
         member = life.member
@@ -258,15 +297,19 @@ class Process(Handler):
             self.on_settled(self.node)
 
     def _take(self, life: Life) -> bool:
-        """The receiving application takes what it can."""
+        """The receiving application takes what it can, when it has undone what it must."""
         member = life.member
-        if member is None or life.busy or member.deliverable() == 0:
+        if member is None or life.busy:
+            return False
+        undoes = life.undo(1 if self.delay_ns else SEQ_MAX)
+        if not undoes and member.deliverable() == 0:
             return False
         now_ns = self._scheduler.now_ns
         if self.delay_ns == 0:
             member.take(member.deliverable(), now_ns)
             return True
-        member.take(1, now_ns)
+        if not undoes:
+            member.take(1, now_ns)
         life.busy = True
         self._at(life, now_ns + self.delay_ns, _TAKEN)
         return True
@@ -276,15 +319,26 @@ class Process(Handler):
         item, now_ns = life.blocked, self._scheduler.now_ns
         if item is None or now_ns >= self._until_ns or life.silent is not None:
             return False
-        if life.member is None or not life.inside:
+        if life.member is None or not life.inside or life.out:
             return False
         try:
-            life.member.multicast(bytes(item.size_bytes), item.replaces, now_ns)
+            self._offer(life.member, item, now_ns)
         except WindowFullError:
             return False
+        except UnknownGroupError:
+            # Its last member has gone: nobody is there to send to.
+            pass
         life.blocked = None
         self._prepare(life)
         return True
+
+    def _offer(self, member: Machine, item: Item, now_ns: int) -> None:
+        """Let a message be sent, to its group if there are several."""
+        site = as_federated(member)
+        if site is not None:
+            site.multicast_to(item.group, bytes(item.size_bytes), item.replaces, now_ns)
+        else:
+            member.multicast(bytes(item.size_bytes), item.replaces, now_ns)
 
     def _prepare(self, life: Life) -> None:
         """Plan the next message, if the traffic has one: it is due a gap from now."""

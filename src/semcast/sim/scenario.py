@@ -1,8 +1,8 @@
 """Scenarios: a TOML file in, a checked tree of frozen settings out, or one line on what is wrong.
 
 Every key has its unit in its name and its range in its annotation; `docs/design/scenarios.md`
-explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `world`, `stability`
-and `epidemic`.
+explains each. Knows nothing of how a scenario is run: that is `two_buffers`, `world`, `stability`,
+`epidemic` and `propagation`.
 """
 
 import tomllib
@@ -15,24 +15,25 @@ from semcast.errors import ConfigError, InputError
 from semcast.protocol.config import MemberConfig
 from semcast.settings import Place, check, for_member
 from semcast.sim.epidemic.gossip_scenario import GossipScenario
+from semcast.sim.lives import require_lives
+from semcast.sim.propagation.federation_scenario import FederationScenario
+from semcast.sim.propagation.graph_scenario import GraphScenario
 from semcast.sim.ranges import Between, Settings, read_settings
 from semcast.sim.stability.round_scenario import StabilityScenario
 from semcast.sim.surroundings import (
     SCENARIO_MEMBERS_MAX,
     Consumer,
-    Crash,
     Faults,
     Host,
     Ideal,
     Join,
     Lan,
-    Leave,
     Link,
+    Medium,
     Milliseconds,
     Network,
     NoCost,
     Nodes,
-    Pause,
     ProcessFault,
     Restart,
     Restarts,
@@ -141,6 +142,11 @@ class ProtocolScenario(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.protocol.reliability == "gossip":
+            raise ConfigError(
+                "protocol.reliability is 'gossip' with model 'protocol', whose members do not; "
+                "say model = 'gossip' and [gossip] instead, as in examples/scenarios/psrm.toml"
+            )
         if self.warm_up_s >= self.duration_s:
             raise ConfigError(
                 f"warm_up_s is {self.warm_up_s:g} and duration_s {self.duration_s:g}; "
@@ -158,12 +164,14 @@ class ProtocolScenario(Settings):
             raise ConfigError(
                 f"members is {self.members}, but the tree has {len(self.network.parents())} nodes"
             )
-        if isinstance(self.network, Ideal) and any(one.bandwidth_mbit_s for one in self.links):
-            raise ConfigError("an ideal network has no bandwidth that links could change")
+        narrows = any(one.bandwidth_mbit_s for one in self.links)
+        if isinstance(self.network, Ideal | Medium) and narrows:
+            kind = self.network.kind
+            raise ConfigError(f"network {kind!r} has no bandwidth that links could change")
         if isinstance(self.network, Shared) and self.members < 2:
             raise ConfigError(f"members is {self.members}; a shared network needs at least 2")
         self._require_members()
-        self._require_lives()
+        require_lives(self.members, self._numbered())
 
     @property
     def open(self) -> bool:
@@ -205,37 +213,6 @@ class ProtocolScenario(Settings):
                         f"{key} names member {member}; members go from 0 to {self.members - 1}"
                     )
 
-    def _require_lives(self) -> None:
-        """Processes join first, crash, pause and leave while they live, and restart when they have
-        crashed.
-        """
-        later = self.come_later()
-        alive = {member: member not in later for member in range(self.members)}
-        left: set[int] = set()
-        paused_until_s: dict[int, float] = {}
-        for at, fault in sorted(self._numbered(), key=lambda pair: pair[1].at_s):
-            begins = isinstance(fault, Restart | Join)
-            again = isinstance(fault, Join) and fault.member not in later
-            if fault.member in left or alive[fault.member] == begins or again:
-                state = "alive" if alive[fault.member] else "gone"
-                state = "leaving, or has left for good" if fault.member in left else state
-                raise ConfigError(
-                    f"processes[{at}]: {fault.kind} of member {fault.member} at {fault.at_s:g} s, "
-                    f"when it is {state}"
-                )
-            if begins or isinstance(fault, Crash):
-                alive[fault.member] = begins
-            later.discard(fault.member)
-            if isinstance(fault, Leave):
-                left.add(fault.member)
-            if isinstance(fault, Pause):
-                if fault.at_s < paused_until_s.get(fault.member, 0.0):
-                    raise ConfigError(
-                        f"processes[{at}]: pause of member {fault.member} at {fault.at_s:g} s, "
-                        f"when it is paused until {paused_until_s[fault.member]:g} s"
-                    )
-                paused_until_s[fault.member] = fault.at_s + fault.for_s
-
     def process_faults(self) -> tuple[ProcessFault, ...]:
         """What happens to processes, with every crash and restart by itself."""
         return tuple(fault for _, fault in self._numbered())
@@ -261,12 +238,21 @@ class ProtocolScenario(Settings):
         )
 
 
-Scenario: TypeAlias = TwoBufferScenario | ProtocolScenario | StabilityScenario | GossipScenario
+Scenario: TypeAlias = (
+    TwoBufferScenario
+    | ProtocolScenario
+    | StabilityScenario
+    | GossipScenario
+    | GraphScenario
+    | FederationScenario
+)
 MODELS: Final[dict[str, type[Scenario]]] = {
     "two-buffers": TwoBufferScenario,
     "protocol": ProtocolScenario,
     "stability": StabilityScenario,
     "gossip": GossipScenario,
+    "propagation-graph": GraphScenario,
+    "federation": FederationScenario,
 }
 
 
@@ -283,13 +269,19 @@ def load(path: Path, changes: Sequence[str] = ()) -> Scenario:
     for change in changes:
         _change(table, change)
     scenario = parse(table, str(path))
-    if isinstance(scenario, StabilityScenario):
-        return scenario
-    if isinstance(scenario.traffic, Replay) and not Path(scenario.traffic.file).is_absolute():
+    trace = trace_of(scenario)
+    if trace is not None and not Path(trace.file).is_absolute():
         # Traces are named as seen from the scenario, wherever it is run from.
-        traffic = {**table["traffic"], "file": str(path.parent / scenario.traffic.file)}
+        traffic = {**table["traffic"], "file": str(path.parent / trace.file)}
         scenario = parse({**table, "traffic": traffic}, str(path))
     return scenario
+
+
+def trace_of(scenario: Scenario) -> Replay | None:
+    """The trace that a scenario replays, if it does."""
+    if isinstance(scenario, StabilityScenario | GraphScenario):
+        return None
+    return scenario.traffic if isinstance(scenario.traffic, Replay) else None
 
 
 def parse(table: Mapping[str, object], where: str) -> Scenario:

@@ -77,7 +77,15 @@ class Tree(Settings):
         return tree_parents(self.branching, self.height, self.leaf_degree)
 
 
-Network: TypeAlias = Ideal | Lan | Shared | Tree
+@dataclass(frozen=True)
+class Medium(Settings):
+    """A broadcast medium: one transmission at a time, which all hear (PROP §4.2)."""
+
+    kind: Literal["medium"] = "medium"
+    transmission_us: Microseconds = 100.0
+
+
+Network: TypeAlias = Ideal | Lan | Shared | Tree | Medium
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,10 @@ class Faults(Settings):
     duplicate: Share = 0.0
     duplicate_ms: Milliseconds = 1.0
     corrupt: Share = 0.0
+    # Datagrams to one process that is not there, or is, after which the sender is told that nobody
+    # listens there.
+    closed_ports: Share = 0.0
+    false_ports: Share = 0.0
     # Only datagrams to these members are affected; if none is named, those to everybody.
     to_members: Nodes = ()
     partitions: tuple[Partition, ...] = ()

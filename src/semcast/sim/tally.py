@@ -128,6 +128,11 @@ class Tally(Observer):
         elif event in ("skip", "nak") and self._span.holds(now_ns):
             self._counts[event] += 1
 
+    def opened(self, number: int, groups: tuple[str, ...]) -> None:
+        """In a federation, another graph counts."""
+        if self._journal is not None:
+            self._journal.opened(number, groups)
+
     def view(self, view: View) -> None:
         """Another view counts."""
         if self._journal is not None:

@@ -32,6 +32,7 @@ class Item(NamedTuple):
     size_bytes: int
     replaces: Replaces
     sender: int  # which of the senders, from 0
+    group: str = ""  # in a federation: which group it goes to
 
 
 @dataclass(frozen=True)

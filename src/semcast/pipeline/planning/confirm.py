@@ -15,9 +15,9 @@ from typing import Any, Final
 from pyspark.sql import Row, SparkSession
 
 from semcast.errors import PipelineError
+from semcast.model.confidence import t_95
 from semcast.pipeline.planning.resampled import Sample
 from semcast.pipeline.sweeping.cells import cells_of
-from semcast.pipeline.sweeping.confidence import t_95
 from semcast.pipeline.sweeping.grid import Point
 from semcast.pipeline.sweeping.run import cores_of, run_cells
 from semcast.pipeline.sweeping.simulate import OK

@@ -17,8 +17,8 @@ from typing import Final
 from semcast import __version__
 from semcast.errors import InputError
 from semcast.pipeline.sweeping.grid import Point
-from semcast.sim.scenario import Scenario, TwoBufferScenario
-from semcast.sim.traffic import Replay
+from semcast.sim.propagation.graph_scenario import GraphScenario
+from semcast.sim.scenario import Scenario, TwoBufferScenario, trace_of
 
 CELLS_MAX: Final = 100_000
 _NAME_DIGITS: Final = 24
@@ -70,8 +70,9 @@ def written(scenario: Scenario) -> str:
     """A scenario as JSON that `sim.scenario.parse` reads; a trace is named by its whole path."""
     table = _without_nulls(asdict(scenario))
     assert isinstance(table, dict)
-    if isinstance(scenario.traffic, Replay):
-        table["traffic"]["file"] = str(Path(scenario.traffic.file).resolve())
+    trace = trace_of(scenario)
+    if trace is not None:
+        table["traffic"]["file"] = str(Path(trace.file).resolve())
     return json.dumps(table, sort_keys=True)
 
 
@@ -79,7 +80,7 @@ def _identity(scenario: Scenario, digests: dict[str, str]) -> str:
     """All that matters of a scenario, but for the seed."""
     table = json.loads(written(scenario))
     del table["title"], table["seed"]
-    if isinstance(scenario.traffic, Replay):
+    if trace_of(scenario) is not None:
         path = table["traffic"]["file"]
         if path not in digests:
             digests[path] = _digest_of_file(Path(path))
@@ -89,7 +90,7 @@ def _identity(scenario: Scenario, digests: dict[str, str]) -> str:
 
 def keeps_journal(scenario: Scenario) -> bool:
     """Whether a run of it has a journal that could be written."""
-    return not isinstance(scenario, TwoBufferScenario)
+    return not isinstance(scenario, TwoBufferScenario | GraphScenario)
 
 
 def _without_nulls(value: object) -> object:

@@ -95,7 +95,8 @@ def asked(
     axes, points = points_of(scenario, grid)
     if journals and not all(keeps_journal(point.scenario) for point in points):
         raise InputError(
-            f"{scenario}: the two-buffers model keeps no journal; leave out --journals"
+            f"{scenario}: the {points[0].scenario.model} model keeps no journal; "
+            "leave out --journals"
         )
     first = points[0].scenario.seed
     cells = cells_of(points, range(first, first + seeds), check)

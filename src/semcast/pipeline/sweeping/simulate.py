@@ -18,9 +18,20 @@ from semcast.sim import two_buffers, world
 from semcast.sim.epidemic.gossip_scenario import GossipScenario
 from semcast.sim.epidemic.search import largest_rate
 from semcast.sim.epidemic.world import GossipWorld
-from semcast.sim.scenario import ProtocolScenario, Scenario, TwoBufferScenario, parse
+from semcast.sim.exploring.federation_judge import report_of
+from semcast.sim.propagation.federation_scenario import FederationScenario
+from semcast.sim.propagation.graph_scenario import GraphScenario
+from semcast.sim.propagation.grids import GRAPH_MEASURES, GraphOutcome
+from semcast.sim.propagation.grids import measure as measure_graphs
+from semcast.sim.propagation.world import run_federation
+from semcast.sim.scenario import (
+    ProtocolScenario,
+    Scenario,
+    TwoBufferScenario,
+    parse,
+    trace_of,
+)
 from semcast.sim.tally import NodeOutcome
-from semcast.sim.traffic import Replay
 
 OK: Final = "ok"
 VIOLATION: Final = "violation"  # a checker found a broken promise
@@ -77,7 +88,34 @@ GOSSIP_MEASURES: Final = (
     "missed",
     "events",
 )
-MEASURES: Final = tuple(dict.fromkeys((*TWO_BUFFER_MEASURES, *PROTOCOL_MEASURES, *GOSSIP_MEASURES)))
+FEDERATION_MEASURES: Final = (
+    "messages_per_multicast",
+    "transmissions_per_multicast",
+    "datagrams_per_multicast",
+    "delay_mean_ms",
+    "delay_p99_ms",
+    "delay_max_ms",
+    "load_mean",
+    "load_max",
+    "skipped",
+    "undone",
+    "blocked_share_max",
+    "quiescent",
+    "ended_s",
+    "events",
+)
+MEASURES: Final = tuple(
+    dict.fromkeys(
+        (
+            *TWO_BUFFER_MEASURES,
+            *PROTOCOL_MEASURES,
+            *GOSSIP_MEASURES,
+            *GRAPH_MEASURES,
+            "runs",
+            *FEDERATION_MEASURES,
+        )
+    )
+)
 _SUMMED: Final = (
     "purged_delivery",
     "purged_retransmit",
@@ -125,6 +163,12 @@ def _run(cell: Cell, scenario: Scenario, journals: Path | None) -> tuple[Measure
         return {name: float(found[name]) for name in TWO_BUFFER_MEASURES}, ""
     if isinstance(scenario, GossipScenario):
         return _run_gossip(cell, scenario, journals)
+    if isinstance(scenario, GraphScenario):
+        if scenario.map is not None:
+            raise InputError("a map cannot be swept; draw it with semcast sim run, or leave it out")
+        return _of_graphs(measure_graphs(scenario, cell.seed)), ""
+    if isinstance(scenario, FederationScenario):
+        return _run_federation(cell, scenario, journals)
     if not isinstance(scenario, ProtocolScenario):
         raise InputError(
             f"model = {scenario.model!r} cannot be swept; run each setting with semcast sim run"
@@ -174,6 +218,34 @@ def _run_gossip(
     return measures, broken
 
 
+def _of_graphs(outcome: GraphOutcome) -> Measures:
+    found: Measures = {name: one.mean for name, one in outcome.measures.items()}
+    return {**found, "runs": float(outcome.runs)}
+
+
+def _run_federation(
+    cell: Cell, scenario: FederationScenario, journals: Path | None
+) -> tuple[Measures, str]:
+    keep = cell.check or journals is not None
+    found = run_federation(scenario, cell.seed, keep, name=cell.cell)
+    if journals is not None:
+        from semcast.journal import write_journal
+
+        assert found.journal is not None
+        write_journal(found.journal, journals)
+    broken = ""
+    if cell.check:
+        assert found.journal is not None
+        report = report_of(found.journal, found.outcome.quiescent)
+        broken = "; ".join(str(one) for one in report.violations)
+    values = asdict(found.outcome)
+    measures: Measures = {
+        name: None if values[name] is None else float(values[name]) for name in FEDERATION_MEASURES
+    }
+    measures["purged_delivery"] = float(sum(found.outcome.purged.values()))
+    return measures, broken
+
+
 def _measures(outcome: world.Run) -> Measures:
     nodes = outcome.nodes
     sums = {name: float(sum(getattr(node, name) for node in nodes)) for name in _SUMMED}
@@ -199,9 +271,9 @@ def _worst(nodes: tuple[NodeOutcome, ...], name: str) -> float | None:
 
 def _require_trace(scenario: Scenario) -> None:
     """Refuse a trace that is not here: on a cluster, another machine may have planned this cell."""
-    traffic = scenario.traffic
-    if isinstance(traffic, Replay) and not Path(traffic.file).is_file():
+    trace = trace_of(scenario)
+    if trace is not None and not Path(trace.file).is_file():
         raise InputError(
-            f"no trace {traffic.file} on {socket.gethostname()}, which runs this cell; "
+            f"no trace {trace.file} on {socket.gethostname()}, which runs this cell; "
             "put it on a path that all machines share"
         )

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (its name everywhere)
 
+from semcast.model.confidence import t_95
 from semcast.pipeline.sweeping.cells import Cell
-from semcast.pipeline.sweeping.confidence import t_95
 from semcast.pipeline.sweeping.simulate import ERROR, MEASURES, OK, simulate
 
 # A result, as it is stored. Measures of the other model are null.

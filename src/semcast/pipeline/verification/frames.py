@@ -22,8 +22,11 @@ from semcast.check.kernel import (
     BY_LIVES,
     BY_NODE,
     BY_SENDER,
+    BY_STREAM,
+    FEDERATED,
     IN_ORDER,
     KINDS_OF,
+    OF_RUN,
     Makers,
     feed_all,
 )
@@ -64,7 +67,7 @@ _KIND: Final = (
 # One event, as `check.rows`; `nid` numbers nodes of all runs.
 _NAMES: Final = (
     "run_no", "nid", "n", "kind", "sid", "seq", "bsid", "bseq", "at", "time_ns", "size",
-    "obsoletes", "key", "rank", "event",
+    "obsoletes", "key", "rank", "event", "gid", "graph",
 )  # fmt: skip
 _KEY_BITS_MAX: Final = 63
 # A run is judged by so many tasks, unless a task had more groups than this.
@@ -150,6 +153,8 @@ class Frames:
             BY_SENDER: self.by_sender,
             BY_LIVES: self.by_lives,
             IN_ORDER: self.in_order,
+            BY_STREAM: self.by_stream,
+            OF_RUN: self.of_run,
         }
         rows, column = frames[sorting]()
         # Arrow in Java needs time that grows with the square of a run of null lists, and most
@@ -173,11 +178,16 @@ class Frames:
             BY_SENDER: range(len(facts.senders)),
             BY_LIVES: sorted(set(facts.lives.values())),
             IN_ORDER: sorted(set(facts.group_of.values())),
+            BY_STREAM: range(len(facts.senders)),
+            OF_RUN: range(len(facts.runs)),
         }
         by_run: dict[int, list[int]] = {}
         for number in numbers[sorting]:
-            run_no = (facts.nodes if sorting == BY_NODE else facts.senders)[number][0]
-            by_run.setdefault(run_no, []).append(number)
+            run_no = number
+            if sorting != OF_RUN:
+                run_no = (facts.nodes if sorting == BY_NODE else facts.senders)[number][0]
+            if sorting not in FEDERATED or facts.runs[run_no].header.federated:
+                by_run.setdefault(run_no, []).append(number)
         shares: list[tuple[int, list[int]]] = []
         for run_no, groups in by_run.items():
             size = min(_GROUPS_PER_TASK, -(-len(groups) // _TASKS_PER_RUN))
@@ -218,6 +228,12 @@ class Frames:
             known = {"bsid": bsid, "bseq": F.coalesce("by_seq", F.lit(-1))}
         for name, value in (("sid", -1), ("seq", -1), ("size", 0)):
             known[name] = F.coalesce(name, F.lit(value))
+        known["graph"] = F.coalesce("view", F.lit(-1))
+        known["gid"] = F.lit(-1)
+        if self.federated:
+            groups = self.groups.drop("run") if one_run else self.groups
+            found = found.join(F.broadcast(groups), [*run, "group"], "left")
+            known["gid"] = F.coalesce("gid", F.lit(-1))
         return found.withColumns(known).select(*_NAMES)
 
     def by_node(self) -> tuple[DataFrame, str]:
@@ -248,7 +264,7 @@ class Frames:
             columns["chain_at"] = F.when(sent, F.col("first_at"))
         rows = rows.withColumns(columns).select(
             "of", "n", "kind", "sid", "seq", "bsid", "bseq", "at", "time_ns", "obsoletes", "key",
-            "rank", "chain_at",
+            "rank", "chain_at", *(["gid"] if self.federated else []),
         )  # fmt: skip
         return self._sorted(rows, "of", len(self.facts.senders), sent_first=True), "of"
 
@@ -273,6 +289,22 @@ class Frames:
             rows = rows.withColumn("gid", F.col("sid"))
         columns = rows.select("gid", "sid", "n", "kind", "seq", "bsid", "bseq", "at", "time_ns")
         return self._sorted(columns, "gid", len(self.facts.senders)), "gid"
+
+    def by_stream(self) -> tuple[DataFrame, str]:
+        """Of each site of a federation: what it multicast; then what sites received, delivered and
+        undid of it.
+        """
+        rows = self.only_runs(self.steps(*KINDS_OF[BY_STREAM]), lambda header: header.federated)
+        columns = rows.select(
+            "sid", "n", "kind", "seq", "at", "time_ns", "obsoletes", "key", "rank", "gid", "graph",
+        )  # fmt: skip
+        return self._sorted(columns, "sid", len(self.facts.senders), sent_first=True), "sid"
+
+    def of_run(self) -> tuple[DataFrame, str]:
+        """What all sites of a federation delivered and undid: all of a run in one task."""
+        rows = self.only_runs(self.steps(*KINDS_OF[OF_RUN]), lambda header: header.federated)
+        columns = rows.select("run_no", "n", "kind", "sid", "seq", "at", "time_ns", "gid")
+        return self._sorted(columns, "run_no", len(self.facts.runs)), "run_no"
 
     def only_runs(self, rows: DataFrame, wanted: Callable[[Header], bool]) -> DataFrame:
         """Stage: the rows of those runs alone."""
@@ -340,6 +372,22 @@ class Frames:
             rows.append((run.header.run, run.nodes[n], no, nid, n, run.crash_at[n]))
         schema = "run string, node string, run_no int, nid int, n int, crash_at bigint"
         return self.spark.createDataFrame(rows, schema)
+
+    @cached_property
+    def federated(self) -> bool:
+        """Whether any run is of a federation."""
+        return any(run.sites is not None for run in self.facts.runs)
+
+    @cached_property
+    def groups(self) -> DataFrame:
+        """(run, group, gid)."""
+        rows = [
+            (run.header.run, name, gid)
+            for run in self.facts.runs
+            if run.sites is not None
+            for gid, name in enumerate(run.sites.groups)
+        ]
+        return self.spark.createDataFrame(rows, "run string, `group` string, gid int")
 
     @cached_property
     def senders(self) -> DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from semcast.check.kernel import BY_LIVES, Finding
+from semcast.check.kernel import BY_LIVES, FEDERATED, Finding
 from semcast.check.property import Property
 from semcast.check.report import LIVENESS, chosen, makers_of
 from semcast.check.rest import restless
@@ -107,6 +107,9 @@ def open_frames(
     sortings = dict.fromkeys(sorting for one in wanted for sorting in one.kernels)
     if not looked.facts.lives:
         sortings.pop(BY_LIVES, None)
+    if not any(run.header.federated for run in looked.facts.runs):
+        for sorting in FEDERATED:
+            sortings.pop(sorting, None)
     makers = {
         sorting: [makers_of(promised, header, sorting) for header, promised in runs]
         for sorting in sortings

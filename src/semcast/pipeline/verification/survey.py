@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from semcast.check.facts import NEVER, Facts, Seen, Waiting, facts_of
 from semcast.check.rows import ABOUT_MESSAGES
+from semcast.check.sites import OF_SITES
 from semcast.errors import InputError
 from semcast.journal import Header
 
@@ -74,6 +75,7 @@ def survey(events: DataFrame, headers: dict[str, Header]) -> Survey:
         counts.unpersist()
     seen = {run: _seen_of(headers[run], [row for row in rows if row.run == run]) for run in headers}
     _note_views(events, seen)
+    _note_sites(events, headers, seen)
     facts = facts_of(
         headers,
         seen,
@@ -107,6 +109,21 @@ def _note_views(events: DataFrame, seen: dict[str, Seen]) -> None:
     views = events.where("event = 'view' and sender is not null and seq is not null")
     for row in views.select("run", "node", "at", "sender", "seq", "key").orderBy("at").collect():
         seen[row.run].note_view(row.node, row.at, row.sender, row.seq, row.key)
+
+
+def _note_sites(events: DataFrame, headers: dict[str, Header], seen: dict[str, Seen]) -> None:
+    """What sites of federations report of themselves is little, and so are their groups."""
+    federated = [run for run, header in headers.items() if header.federated]
+    if not federated:
+        return
+    theirs = events.where(F.col("run").isin(federated))
+    told = theirs.where(F.col("event").isin(*OF_SITES))
+    columns = ("run", "node", "event", "at", "time_ns", "sender", "seq", "key")
+    for run, *one in told.select(*columns).orderBy("at").collect():
+        seen[run].sites.note(*one)
+    groups = theirs.where("sender is not null and `group` is not null").select("run", "group")
+    for row in groups.distinct().orderBy("group").collect():
+        seen[row.run].sites.groups.append(row["group"])
 
 
 def _refuse_nameless(events: DataFrame) -> None:

@@ -18,15 +18,17 @@ from typing import Final
 
 from semcast.check import check_all, check_safety
 from semcast.sim.epidemic.gossip_scenario import GossipScenario
+from semcast.sim.exploring import federation_judge
 from semcast.sim.exploring.cases import case, open_case
+from semcast.sim.exploring.federation_cases import federation_case
 from semcast.sim.exploring.gossip_cases import gossip_case
 from semcast.sim.exploring.gossip_judge import run_and_judge
-from semcast.sim.exploring.rest_bound import calm_s, rest_s
+from semcast.sim.exploring.rest_bound import REST, calm_s, rest_s
 from semcast.sim.exploring.shrink import Explorable, shrink
+from semcast.sim.propagation.federation_scenario import FederationScenario
 from semcast.sim.world import run
 
-# What breaks if a group does not come to rest at all, or not soon, and if our own code raises.
-REST: Final = "Rest"
+# What breaks if a group does not come to rest soon, and if our own code raises.
 PACE: Final = "Pace"
 EXCEPTION: Final = "Exception"
 # One in so many cases is open.
@@ -35,6 +37,7 @@ OPEN_EACH: Final = 3
 SHRINK_S: Final = 60.0
 # What `explore` draws if it is asked for this reliability, and else does not.
 GOSSIP: Final = "gossip"
+FEDERATION: Final = "federation"
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ def judge(scenario: Explorable) -> Verdict:
     try:
         if isinstance(scenario, GossipScenario):
             return Verdict(*run_and_judge(scenario))
+        if isinstance(scenario, FederationScenario):
+            return Verdict(*federation_judge.run_and_judge(scenario))
         outcome = run(scenario, scenario.seed)
     except Exception as error:
         # Whatever it is, it is ours; the innermost place says most.
@@ -110,7 +115,8 @@ def explore(
     """Judge case after case, from `seed` on, until one fails or the time is up.
 
     With `stability`, every case learns what to forget by that protocol; with `membership`, every
-    group is closed, or open. With the reliability "gossip", every group gossips.
+    group is closed, or open. With the reliability "gossip", every group gossips; with "federation",
+    every case is one.
     """
     until_s = clock() + seconds
     done = Explored()
@@ -138,11 +144,13 @@ def drawn(
     membership: str | None = None,
     reliability: str | None = None,
 ) -> Explorable:
-    """The case of a seed: one that gossips, closed or open as asked, or else one in `OPEN_EACH`
-    open.
+    """The case of a seed: one that gossips, a federation, closed or open as asked, or else one in
+    `OPEN_EACH` open.
     """
     if reliability == GOSSIP:
         return gossip_case(seed)
+    if reliability == FEDERATION:
+        return federation_case(seed)
     is_open = seed % OPEN_EACH == 0 if membership is None else membership == "open"
     return open_case(seed, stability) if is_open else case(seed, stability)
 

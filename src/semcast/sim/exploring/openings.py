@@ -83,6 +83,8 @@ class _Opening:
     def __init__(self, drawn: ProtocolScenario, rng: random.Random) -> None:
         self.drawn: Final = drawn
         self.rng: Final = rng
+        # Drawn apart, so that nothing else is drawn otherwise because of it.
+        self.ports: Final = random.Random(f"{drawn.seed}/ports")
         self.group: Final = drawn.protocol.reliability == "group"
         self.core: Final = rng.choice((2, 3, 3, 4, 5))
         most = self.core - 1 if self.group else 4
@@ -152,6 +154,8 @@ class _Opening:
             corrupt=min(drawn.corrupt, 0.05),
             to_members=(),
             partitions=partitions,
+            closed_ports=self.ports.choice((0.0, 0.5, 1.0)),
+            false_ports=self.ports.choice((0.0, 0.0, 0.01, 0.1)),
         )
 
     # -- what happens to processes -----------------------------------------------------------------

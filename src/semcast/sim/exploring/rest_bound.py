@@ -14,6 +14,8 @@ from typing import Final
 from semcast.sim.scenario import ProtocolScenario
 from semcast.sim.surroundings import Costs, Ideal, Lan, Leave, Pause, Shared, Slow
 
+# What breaks if a group does not come to rest at all.
+REST: Final = "Rest"
 # A factor for bad luck, and for delays that add up.
 SLACK: Final = 2.0
 # A request that was lost is repeated after a second at the latest.

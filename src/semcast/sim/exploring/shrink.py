@@ -10,14 +10,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from semcast.errors import SemcastError
 from semcast.sim.epidemic.gossip_scenario import GossipScenario
-from semcast.sim.exploring import openings
+from semcast.sim.exploring import federation_judge, openings
 from semcast.sim.exploring.gossip_judge import simpler_steps
+from semcast.sim.propagation.federation_scenario import FederationScenario
 from semcast.sim.scenario import Protocol, ProtocolScenario
 from semcast.sim.surroundings import Consumer, Crash, Faults, Ideal, Restarts
 from semcast.sim.traffic import Overwrites
 
 # What the explorer draws.
-Explorable: TypeAlias = ProtocolScenario | GossipScenario
+Explorable: TypeAlias = ProtocolScenario | GossipScenario | FederationScenario
 E = TypeVar("E", bound=Explorable)
 # Keys that are written even where they have the default: they say which kind of table it is.
 _ALWAYS: Final = ("kind", "model", "seed")
@@ -49,9 +50,10 @@ def within_promise(scenario: Explorable) -> bool:
 
     A member that comes back has lost what it had, so it counts from its first crash on. It counts
     once: the copies that it loses in later crashes are none that anybody relied on. Groups that
-    gossip promise nothing that a crash could break.
+    gossip promise nothing that a crash could break, and federations say themselves what they wait
+    for.
     """
-    if isinstance(scenario, GossipScenario):
+    if isinstance(scenario, GossipScenario | FederationScenario):
         return True
     if scenario.open:
         return openings.within_promise(scenario)
@@ -61,14 +63,21 @@ def within_promise(scenario: Explorable) -> bool:
 
 def _simpler(scenario: E) -> Iterator[E]:
     """Scenarios that are a step simpler; steps that make no sense are left out."""
-    changes = simpler_steps(scenario) if isinstance(scenario, GossipScenario) else _steps(scenario)
-    for change in changes:
+    for change in _changes(scenario):
         try:
             simpler = replace(scenario, **change)
         except SemcastError:
             continue
         if simpler != scenario and within_promise(simpler):
             yield simpler
+
+
+def _changes(scenario: Explorable) -> Iterator[dict[str, Any]]:
+    if isinstance(scenario, GossipScenario):
+        return simpler_steps(scenario)
+    if isinstance(scenario, FederationScenario):
+        return federation_judge.simpler_steps(scenario)
+    return _steps(scenario)
 
 
 def _steps(scenario: ProtocolScenario) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ EVERYBODY, and it arrives at the `Receiver` that was attached to the node.
 
 from semcast.sim.network.base import PACKET_BYTES_MAX, Layer, Network, Receiver, Stage
 from semcast.sim.network.lan import SwitchedLan
+from semcast.sim.network.medium import Medium
 from semcast.sim.network.mesh import Ideal, SharedPointToPoint
 from semcast.sim.network.tree import NO_PARENT, RouterTree, tree_parents
 
@@ -14,6 +15,7 @@ __all__ = [
     "PACKET_BYTES_MAX",
     "Ideal",
     "Layer",
+    "Medium",
     "Network",
     "Receiver",
     "RouterTree",
