@@ -46,6 +46,7 @@ LIVE = (
     "meeting/entrance.py",
     "meeting/open_session.py",
     "meeting/gossip_session.py",
+    "meeting/federation_session.py",
     "sockets/datagrams.py",
     "sockets/offload.py",
     "host/portion.py",

@@ -7,7 +7,8 @@ still waits. What is never replaced is never lost.
 The parts, in the order of a message's journey: `semcast.obsolescence` (which message replaces
 which), `semcast.protocol` (buffers that purge), `semcast.wire` (frames and sealing), and
 `semcast.model` (what to expect of all that, in closed form). `join` is the door to live groups
-for asyncio, `semcast.blocking` the one for threads.
+for asyncio, and `federate` that to several groups with one order; `semcast.blocking` has both
+for threads.
 """
 
 from typing import TYPE_CHECKING
@@ -16,17 +17,22 @@ from semcast._version import __version__
 
 if TYPE_CHECKING:
     from semcast.live.aio import Group, join
+    from semcast.live.aio_site import Site, federate
     from semcast.live.arguments import Settings
     from semcast.live.config import GroupConfig
     from semcast.wire.message import Message
 
-__all__ = ["Group", "GroupConfig", "Message", "Settings", "__version__", "join"]
+__all__ = [
+    "Group", "GroupConfig", "Message", "Settings", "Site", "__version__", "federate", "join",
+]  # fmt: skip
 
 _HOMES = {
     "Group": "semcast.live.aio",
     "GroupConfig": "semcast.live.config",
     "Message": "semcast.wire.message",
     "Settings": "semcast.live.arguments",
+    "Site": "semcast.live.aio_site",
+    "federate": "semcast.live.aio_site",
     "join": "semcast.live.aio",
 }
 

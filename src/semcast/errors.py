@@ -4,6 +4,7 @@
     ├── LocalProtocolError        your call cannot be done; nothing was changed
     │   ├── ConfigError           a setting is out of range or contradicts another
     │   ├── MessageTooLargeError  the payload exceeds message_bytes_max
+    │   ├── UnknownGroupError     no group of the federation has this name
     │   └── WindowFullError       buffers are full and nothing in them is replaced: wait, then retry
     ├── GroupClosedError          this member has left, was put out of the group, or never got in
     │   └── OtherKindError        the group of this name is of another kind
@@ -41,6 +42,19 @@ class MessageTooLargeError(LocalProtocolError):
         )
         self.size_bytes = size_bytes
         self.bytes_max = bytes_max
+
+
+class UnknownGroupError(LocalProtocolError):
+    """The federation has no group of that name."""
+
+    def __init__(self, group: str, known: tuple[str, ...]) -> None:
+        names = ", ".join(map(repr, known[:8])) or "none yet"
+        super().__init__(
+            f"no group {group!r} in the federation; there are: {names}; "
+            "a site that joins with it in groups= begins it"
+        )
+        self.group = group
+        self.known = known
 
 
 class WindowFullError(LocalProtocolError):

@@ -38,6 +38,10 @@ class Source:
         self._hash: Final = hash((sender, incarnation))
         # What people call the sender, if it is known. It is no part of the source's identity.
         self.name = ""
+        # In a federation: the group that this stream is for, and the site that sends it. A source
+        # of any other group is both the stream and its sender.
+        self.group = ""
+        self.site: i64 = sender
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Source):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.check.federations import Federation
 from tests.check.log import Log
 from tests.live.company import joined
 from tests.live.test_record import exchange
@@ -55,6 +56,35 @@ def test_a_broken_promise_is_exit_code_1_and_told(
     shown = capsys.readouterr()
     assert "p2.1 delivers p1.1#2, which nobody had multicast" in shown.out
     assert shown.err == ""
+
+
+def test_a_federation_is_judged_by_its_own_promises(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sites that deliver messages of two groups in two orders break one of them (PROP §1 c)."""
+    fed = Federation({"alpha": ["p1", "p2"], "beta": ["p1", "p2"]})
+    one, other = fed.send("p1", "alpha"), fed.send("p2", "beta")
+    fed.take("p1", one, other)
+    fed.take("p2", other, one)
+    fed.world("end", "p1", "p2")
+    write_journal(fed.journal, tmp_path)
+    code, found = checked(capsys, str(tmp_path))
+    assert (code, found["ok"], found["not_at_rest"]) == (1, False, {})
+    broken = {name: one["violations"] for name, one in found["properties"].items()}
+    assert broken == {
+        "Integrity": 0,
+        "Accounting": 0,
+        "Single Source Order": 0,
+        "Multiple Source Order": 0,
+        "Multiple Group Order": 1,
+        "Acyclic Order": 1,
+        "Rollback": 0,
+        "Member Delivery": 0,
+    }
+    code, found = checked(capsys, str(tmp_path), "--property", "multiple-group-order")
+    assert [one["text"] for one in found["violations"]] == [
+        "p1.1 delivers p1.1#1 before p2.1#1, and p2.1 p2.1#1 before p1.1#1"
+    ]
 
 
 def test_of_a_large_journal_it_says_that_verify_is_the_better_choice(

@@ -93,7 +93,7 @@ def test_members_are_told_with_stable_keys(
 
     wait_until(sent)  # they tell what they knew a moment ago
     found = told(capsys, "members", *where)
-    assert list(found) == ["group", "members", "not_answering", "sample"]
+    assert list(found) == ["group", "members", "not_answering", "sample", "federation"]
     assert [row["name"] for row in found["members"]] == NAMES
     assert set(found["members"][0]) == {
         "name", "answers", "state", "slow", "since_ns", "address", "held_messages", "behind_ms",

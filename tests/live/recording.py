@@ -60,9 +60,14 @@ ONLY_GOSSIP = {line.name for family in _GOSSIP_FAMILIES for line in family}
 OPEN_FRAMES = ONLY_OPEN | {line.name for line in state.FAMILY}
 
 
+# What sites of a federation say to each other.
+ONLY_FEDERATED = {"PIECE", "LINK", "OUT"}
+ONLY_OTHERS = ONLY_OPEN | ONLY_GOSSIP | ONLY_FEDERATED
+
+
 def frame_kinds() -> list[str]:
     """As the wire's own table has them."""
-    return [name for name in FRAME_NAMES.values() if name not in ONLY_OPEN | ONLY_GOSSIP]
+    return [name for name in FRAME_NAMES.values() if name not in ONLY_OTHERS]
 
 
 def note_kinds() -> list[str]:

@@ -4,6 +4,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from tests.live.busy_network import BusyNetwork
 from tests.live.open_network import SECRET, present
 
 from semcast.live.meeting.crowd import Crowd
@@ -41,6 +42,21 @@ def test_not_each_of_a_crowd_talks_with_each() -> None:
     assert sent[18] < 2 * sent[6]
 
 
+@pytest.mark.parametrize(("count", "datagram_us"), [(64, 300.0), (100, 100.0)])
+def test_a_crowd_on_a_busy_machine_has_a_vote_soon(count: int, datagram_us: float) -> None:
+    """What all say to all is what keeps it busy, so each speaks the less often the longer it waits
+    for a processor, and who leaves it to an elder one or is in the view hardly at all.
+    """
+    network = BusyNetwork(3, datagram_us)
+    members = crowd(network, count)
+    assert network.run(lambda: all(one.complete and present(one) == count for one in members), 8)
+    for one in members:
+        assert one.can_send()
+        assert one.session.member is not None
+        assert one.session.member.view.number <= 4
+        assert one.session.transport.counters["datagrams_in"] < 8 * count
+
+
 def test_only_the_eldest_that_was_heard_is_talked_with() -> None:
     looking = Crowd()
     own = (50, 1)
@@ -65,4 +81,10 @@ def test_who_was_answered_speaks_less_often_and_asks_fewer() -> None:
             at_ns += pause_ns
             spoke[answered] += 1
     assert spoke[True] < spoke[False]
+    looking = Crowd()
+    assert not looking.has_elder(0)
+    looking.is_eldest(40, 3, (50, 1), 0)
+    assert looking.has_elder(SECOND)
+    assert not looking.has_elder(10 * SECOND), "it may have died"
+    assert looking.spoke(False, True)[0] > Crowd().spoke(False)[0]
     assert insistence[True] < insistence[False]

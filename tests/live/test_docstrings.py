@@ -29,8 +29,13 @@ SETTINGS: dict[str, Any] = {
     "transport": "unicast",
     "host": "127.0.0.1",
 }
+SITE = {name: value for name, value in SETTINGS.items() if name != "size"}
+SITE["groups"] = ("alpha", "beta")
 FACES = ("semcast.live.aio", "semcast.live.blocking")
-CLASSES = [f"{face}.Group" for face in FACES] + ["semcast.live.group.BaseGroup"]
+SITES = ("semcast.live.aio_site", "semcast.live.blocking_site")
+CLASSES = [f"{face}.{kind}" for face in FACES for kind in ("Group", "Recipient")]
+CLASSES += ["semcast.live.group.BaseGroup", "semcast.live.site.SiteFace"]
+CLASSES += [f"{face}.Site" for face in SITES]
 DEADLINE_S = 90.0
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -65,7 +70,7 @@ EXAMPLES = {
 def for_applications() -> list[str]:
     """What must have an example: all that a group can do, how to join one, and what comes of it."""
     wanted = ["semcast.live.config.GroupConfig", "semcast.wire.message.Message"]
-    wanted += [f"{face}.join" for face in FACES]
+    wanted += [f"{face}.join" for face in FACES] + [f"{face}.federate" for face in SITES]
     for name in DOCSTRINGS:
         owner, _, own = name.rpartition(".")
         if owner in CLASSES and (not own.startswith("_") or own in ("__iter__", "__aiter__")):
@@ -76,9 +81,13 @@ def for_applications() -> list[str]:
 def test_everything_that_applications_call_is_looked_for() -> None:
     wanted = for_applications()
     for face, iteration in zip(FACES, ("__aiter__", "__iter__"), strict=True):
-        for own in ("send", "send_nowait", "send_many", "receive", "receive_many", "drain",
-                    "events", "leave", iteration):  # fmt: skip
+        for own in ("send", "send_nowait", "send_many"):
             assert f"{face}.Group.{own}" in wanted
+        for own in ("receive", "receive_many", "drain", "events", "leave", iteration):
+            assert f"{face}.Recipient.{own}" in wanted
+    for face in SITES:
+        for own in ("send", "send_nowait", "send_many", "change"):
+            assert f"{face}.Site.{own}" in wanted
     for own in ("view", "stats", "keys"):
         assert f"semcast.live.group.BaseGroup.{own}" in wanted
 
@@ -97,7 +106,13 @@ def test_examples_do_what_they_say(name: str) -> None:
 async def run(module: str, examples: list[doctest.Example]) -> None:
     names = dict(vars(importlib.import_module(module)))
     async with contextlib.AsyncExitStack() as stack:
-        if module == "semcast.live.aio":
+        if module == "semcast.live.aio_site":
+            federated = semcast.federate("federated examples", **SITE)
+            names["site"] = await stack.enter_async_context(federated)
+        elif any("site." in example.source for example in examples):
+            site = semcast.blocking.federate("federated examples", **SITE)
+            names["site"] = stack.enter_context(site)
+        elif module == "semcast.live.aio":
             names["group"] = await stack.enter_async_context(semcast.join("examples", **SETTINGS))
         elif any("group." in example.source for example in examples):
             group = semcast.blocking.join("examples", **SETTINGS)

@@ -1,11 +1,15 @@
 """Open groups: processes come and go, over a network in memory, in virtual time."""
 
+from typing import Any
+
 import pytest
 from tests.live.open_network import SECRET, gather, news_of, not_pending, payloads, present
 from tests.live.recording import OPEN_FRAMES, kinds_of
 
 from semcast.errors import GroupClosedError, OtherKindError
 from semcast.live.meeting.open_session import OpenSession
+from semcast.live.sockets.address import Address
+from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.testing import FakeMember, FakeNetwork
 from semcast.wire.keys import Keyring
 
@@ -191,6 +195,38 @@ def test_one_that_was_cut_off_is_put_out_and_comes_back_by_itself() -> None:
     assert got == [b"meanwhile", b"after"]
 
 
+@KINDS
+@pytest.mark.parametrize("role", ["member", "reader"])
+@pytest.mark.parametrize("cut_off_s", [20, 100])
+def test_one_that_was_cut_off_for_so_long_that_all_forgot_it_comes_back(
+    reliability: str, role: str, cut_off_s: int
+) -> None:
+    """It hears the others all the time after that; they know nothing of it any more."""
+    network = FakeNetwork(seed=6)
+    sender, _ = gather(network, 2, reliability=reliability)
+    away = network.join("quotes", name="r", secret=SECRET, reliability=reliability, role=role)
+    assert network.run(lambda: away.complete, 10)
+    told = news_of(away)
+    sender.send(b"before")
+    assert network.run(lambda: payloads(away) == [b"before"], 10)
+    host = away.session.transport.address[0]
+    network.unplugged.add(host)
+    for number in range(4 * cut_off_s):
+        sender.send(b"%d" % number, replaces="key")
+        sender.receive_many()
+        network.run(seconds=0.25)
+    network.unplugged.clear()
+    came: list[bytes] = []
+    for number in range(40):
+        sender.send(b"back %d" % number, replaces="key")
+        network.run(seconds=0.25)
+        came += payloads(away)
+    assert b"back 39" in came
+    assert b"back 20" in came
+    another_life = reliability == "group" and role == "member"
+    assert ("rejoined" if another_life else "gap") in [kind for kind, _ in told]
+
+
 def test_one_that_comes_back_gets_nothing_twice_that_stands() -> None:
     """Also not of senders that have left, whose values go on standing."""
     network = FakeNetwork(seed=16)
@@ -330,6 +366,65 @@ def test_members_that_come_and_go_leave_nothing_behind() -> None:
     assert len(session.member.view.members) < 6
 
 
+@pytest.mark.parametrize("stability", STABILITY_PROTOCOLS)
+def test_a_newcomer_is_in_soon_though_nobody_has_ever_sent_anything(stability: str) -> None:
+    """Whoever of them is to begin the rounds: ids decide, so it may be the newcomer."""
+    for seed in range(8):
+        network = FakeNetwork(seed=seed)
+        given: dict[str, Any] = {"secret": SECRET, "stability": stability}
+        first = network.join("quotes", name=f"first{seed}", **given)
+        assert network.run(lambda one=first: one.complete, 10)  # type: ignore[misc]
+        network.run(seconds=5)
+        began_ns = network.now_ns
+        late = network.join("quotes", name="late", **given)
+        assert network.run(lambda one=late: one.complete, 10)  # type: ignore[misc]
+        assert network.now_ns - began_ns < 1_000_000_000
+        first.send(b"new")
+        network.run(seconds=2)
+        assert payloads(late) == [b"new"]
+
+
+def test_of_two_the_younger_cannot_go_on_alone_and_the_error_says_what_to_do() -> None:
+    network = FakeNetwork(seed=23)
+    first, _ = gather(network, 2)
+    first.crash()
+    network.run(seconds=5)
+    again = network.join("quotes", name="m0", secret=SECRET)
+    assert not network.run(lambda: again.complete, 10)
+    assert isinstance(again.session, OpenSession)
+    assert "though m1 answered" in again.session.why_not_in()
+    assert "of two members the older one" in again.session.why_not_in()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_where_one_is_a_quorum_either_of_two_goes_on_alone(victim: int) -> None:
+    network = FakeNetwork(seed=24)
+    members = gather(network, 2, quorum="one")
+    members.pop(victim).crash()
+    assert network.run(lambda: present(members[0]) == 1, 10)
+    again = network.join("quotes", name=f"m{victim}", secret=SECRET, quorum="one")
+    assert network.run(lambda: again.complete, 10)
+
+
+@KINDS
+@pytest.mark.parametrize("role", ["member", "reader"])
+def test_messages_say_the_names_of_their_senders(reliability: str, role: str) -> None:
+    """Also in a feed, where processes meet before they have said their names."""
+    network = FakeNetwork(seed=22)
+    members = gather(network, 3, reliability=reliability)
+    for member in members:
+        member.send(b"before", replaces="key")
+    network.run(seconds=2)
+    late = network.join("quotes", name="r", secret=SECRET, reliability=reliability, role=role)
+    assert network.run(lambda: late.complete, 10)
+    for member in members:
+        member.send(b"after")
+    network.run(seconds=2)
+    for one in (late, members[0]):
+        senders = sorted(message.sender for message in one.receive_many())
+        assert senders == ["m0", "m0", "m1", "m1", "m2", "m2"]
+
+
 # -- recordings ------------------------------------------------------------------------------------
 
 
@@ -400,12 +495,97 @@ def test_another_secret_is_said_to_be_one() -> None:
     assert "do not open: is this the group's secret" in error_of(network, other)
 
 
-def test_who_wants_to_join_a_closed_group_is_told_so() -> None:
+@pytest.mark.parametrize("multicast", [True, False])
+@pytest.mark.parametrize("role", ["member", "reader"])
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_another_secret_is_not_taken_for_a_free_name_though_the_group_is_at_rest(
+    reliability: str, role: str, multicast: bool
+) -> None:
+    network = FakeNetwork(seed=15, multicast=multicast)
+    given: dict[str, Any] = {"reliability": reliability, "role": role}
+    members = gather(network, 3, reliability=reliability)
+    network.run(seconds=60)
+    secret = "another secret of sixteen bytes"
+    other = network.join("quotes", name="o", secret=secret, **given)
+    began_ns = network.now_ns
+    assert "is this the group's secret" in error_of(network, other)
+    assert network.now_ns - began_ns < 1_000_000_000
+    assert all(present(one) == 3 for one in members)
+
+
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_another_version_is_said_to_be_one(
+    reliability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = FakeNetwork(seed=16)
+    gather(network, 2, reliability=reliability)
+    network.run(seconds=60)
+    strange, inject = ("10.0.9.9", 7400), network.inject
+
+    def inject_other(source: Address, to: Address, datagram: bytes) -> None:
+        """What the newcomer sends and gets is of different versions."""
+        inject(source, to, b"\x63" + datagram[1:] if strange in (source, to) else datagram)
+
+    monkeypatch.setattr(network, "inject", inject_other)
+    other = network.join(
+        "quotes", name="other", secret=SECRET, reliability=reliability, address=strange
+    )
+    assert "another version of semcast" in error_of(network, other)
+
+
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_groups_that_share_a_name_and_no_secret_leave_each_other_alone(reliability: str) -> None:
+    """Each says to whom it cannot read that it is there; that is not answered in turn."""
+    network = FakeNetwork(seed=17)
+    one = network.join("quotes", name="one", secret=SECRET, reliability=reliability)
+    other = network.join("quotes", name="other", secret=SECRET[::-1], reliability=reliability)
+    hosts = [member.session.transport.address[0] for member in (one, other)]
+    network.severed.update({(hosts[0], hosts[1]), (hosts[1], hosts[0])})
+    assert network.run(lambda: one.complete and other.complete, 10)
+    network.severed.clear()
+    network.run(seconds=30)
+    network.seen.clear()
+    network.run(seconds=60)
+    assert len(network.seen) < 600
+
+
+@pytest.mark.parametrize("role", ["member", "reader"])
+def test_who_wants_to_join_a_closed_group_is_told_so(role: str) -> None:
     network = FakeNetwork(seed=11)
     closed = [network.join("quotes", name=name, secret=SECRET, size=2) for name in "ab"]
     assert network.run(lambda: all(one.complete for one in closed), 10)
-    other = network.join("quotes", name="other", secret=SECRET)
+    other = network.join("quotes", name="other", secret=SECRET, role=role)
+    began_ns = network.now_ns
     assert "says that its members are counted" in error_of(network, other)
+    assert network.now_ns - began_ns < 1_000_000_000
+
+
+@pytest.mark.parametrize("stability", ["gossip", "coordp"])
+def test_who_counts_votes_otherwise_is_told_so(stability: str) -> None:
+    network = FakeNetwork(seed=18)
+    members = gather(network, 2, stability=stability)
+    network.run(seconds=30)
+    own = "train" if stability == "gossip" else "gossip"
+    other = network.join("quotes", name="other", secret=SECRET, stability=own)
+    assert f"join with stability={stability!r}" in error_of(network, other)
+    assert all(present(one) == 2 for one in members)
+    # Readers have no vote.
+    reader = network.join("quotes", name="r", secret=SECRET, stability=own, role="reader")
+    assert network.run(lambda: reader.complete, 10)
+
+
+@pytest.mark.parametrize("reliability", ["group", "sender"])
+def test_nobody_waits_for_a_process_whose_name_another_has_taken(reliability: str) -> None:
+    network = FakeNetwork(seed=19)
+    gather(network, 3, reliability=reliability)
+    network.run(seconds=1)
+    again = network.join("quotes", name="m1", secret=SECRET, reliability=reliability)
+    assert network.run(lambda: again.complete, 10)
+    again.leave()
+    late = network.join("quotes", name="late", secret=SECRET, reliability=reliability)
+    began_ns = network.now_ns
+    assert network.run(lambda: late.complete, 10)
+    assert network.now_ns - began_ns < 1_000_000_000
 
 
 @pytest.mark.parametrize("role", ["member", "reader"])

@@ -157,3 +157,19 @@ def test_events_say_who_comes_and_goes(name: str) -> None:
         assert ("joined", "b") in kinds
         assert ("left", "b") in kinds
         assert [kind for kind, _ in kinds].count("view") >= 2
+
+
+def test_who_was_too_slow_for_the_others_does_not_come_back_by_itself(name: str) -> None:
+    """It would hold them up again; its application takes what waits, and is told."""
+    small = {"evict_after_s": 2.0, "delivery_messages": 8, "window_messages": 16}
+    with ExitStack() as stack:
+        a, b = enter(stack, name, "a", **small), enter(stack, name, "b", **small)
+        wait_until(lambda: len(a.view) == 2, "a sees b")
+        for number in range(100):
+            a.send(b"%d" % number)
+        wait_until(lambda: b.closed, "b is told")
+        taken = [int(message.payload) for message in b]
+        with pytest.raises(GroupClosedError, match="stood in the way for longer than evict_aft"):
+            b.receive(timeout=10)
+        assert len(taken) >= 8
+        assert taken == sorted(taken)

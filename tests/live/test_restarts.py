@@ -13,8 +13,10 @@ from tests.live.fake_world import World
 from semcast.errors import WindowFullError
 from semcast.ids import Source
 from semcast.protocol.machine import Machine
-from semcast.testing import FakeMember
+from semcast.settings.table import STABILITY_PROTOCOLS
+from semcast.testing import FakeMember, FakeNetwork
 
+SECRET = "a secret that only tests have"
 TIMES = 100
 # What each life sends that is never replaced, beside as many values of a key.
 EACH = 4
@@ -139,3 +141,31 @@ def test_what_is_held_does_not_grow_with_the_number_of_restarts() -> None:
         group.world.network.loss = LOSS
     group.rest()
     group.world.check()
+
+
+@pytest.mark.parametrize("stability", STABILITY_PROTOCOLS)
+def test_who_comes_back_to_a_group_at_rest_is_in_soon_and_misses_nothing_from_then_on(
+    stability: str,
+) -> None:
+    """Where nobody has ever sent anything there are no rounds, unless it asks for one."""
+    for seed, back in enumerate(("a", "b", "c")):
+        network = FakeNetwork(seed=seed)
+        given: dict[str, Any] = {"members": ["a", "b", "c"], "secret": SECRET}
+        given |= {"stability": stability}
+        group = {name: network.join("quotes", name=name, **given) for name in given["members"]}
+        assert network.run(lambda of=group: all(one.complete for one in of.values()), 10)  # type: ignore[misc]
+        network.run(seconds=2)
+        group[back].crash()
+        network.run(seconds=1)
+        began_ns = network.now_ns
+        late = network.join("quotes", name=back, **given)
+        assert network.run(lambda one=late: one.session.inside, 10)  # type: ignore[misc]
+        assert network.now_ns - began_ns < 500_000_000
+        other = group["b" if back == "a" else "a"]
+        hosts = [one.session.transport.address[0] for one in (other, late)]
+        network.severed.add((hosts[0], hosts[1]))
+        other.send(b"never replaced")
+        network.run(seconds=0.15)
+        network.severed.clear()
+        network.run(seconds=5)
+        assert [message.payload for message in late.receive_many()] == [b"never replaced"]

@@ -14,10 +14,11 @@ from semcast.cli import main
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Settings
 from semcast.live.config import configure, from_environment
+from semcast.live.federation_settings import as_sites
 from semcast.live.sockets.options import TransportSettings
 from semcast.protocol.config import MemberConfig
 from semcast.settings import SETTINGS, Place, Setting, at, for_member, named, table
-from semcast.settings.setting import NAMES, Default, SecretOrNone, Tree
+from semcast.settings.setting import NAMES, Default, SecretOrNone, Sites, Tree
 from semcast.sim.scenario import Protocol, parse
 
 GOOD: dict[str, Any] = {"group": "quotes", "name": "a", "size": 3, "insecure": True}
@@ -61,7 +62,7 @@ def test_an_entry_is_complete(one: Setting) -> None:
     """It has a plain sentence, a known type, bounds if it is a number, and fitting defaults."""
     assert re.fullmatch(r"[A-Z`'].*\.", one.says)
     assert "|" not in one.says, "it stands in a table of Markdown"
-    assert one.type in (bool, int, float, str, NAMES, SecretOrNone, Tree)
+    assert one.type in (bool, int, float, str, NAMES, SecretOrNone, Tree, Sites)
     if one.type in (int, float):
         low, high = one.allowed
         assert low < high
@@ -156,7 +157,7 @@ def test_a_scenario_names_the_key_whose_value_is_of_another_type(one: Setting) -
 @pytest.mark.parametrize("one", at(Place.GROUP), ids=lambda one: one.name)
 def test_every_setting_of_a_group_is_a_variable(one: Setting) -> None:
     """Its text is understood, and what is no such value is named with the variable."""
-    good: dict[str, str] = {"group": "g", "name": "b", "members": "a, b", "size": "3"}
+    good = {"group": "g", "name": "b", "members": "a, b", "size": "3", "sites": "{}"}
     shown = one.default if not isinstance(one.default, Default) else "g"
     text = good.get(one.name, ",".join(shown) if one.type == NAMES else str(shown))
     if one.name == "secret":
@@ -168,7 +169,8 @@ def test_every_setting_of_a_group_is_a_variable(one: Setting) -> None:
     if one.name == "insecure":
         text = "true"
     found = getattr(from_environment(given, {variable: text}), one.name)
-    assert found == one.parsed(text, variable)
+    parsed = one.parsed(text, variable)
+    assert found == (as_sites(parsed) if one.type is Sites else parsed)
     if one.type in (bool, int, float):
         refused(lambda: from_environment(given, {variable: "oak"}), f"{variable} is 'oak'; ")
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -25,7 +25,8 @@ from semcast.settings import Place, Setting, at
 from semcast.settings.setting import NAMES, split
 
 if TYPE_CHECKING:
-    from semcast.live.blocking import Group
+    from semcast.live.blocking import Group, Recipient
+    from semcast.live.blocking_site import Site
     from semcast.live.config import GroupConfig
     from semcast.live.meeting.asker import Asker
 
@@ -103,7 +104,20 @@ class Target:
         environment = dict(os.environ)
         if self.options["config"] is not None:
             environment["SEMCAST_CONFIG"] = str(self.options["config"])
-        return from_environment(self._settings() | more, environment)
+        given = self._settings() | more
+        if given.get("groups"):
+            given["reliability"] = "federation"
+        return from_environment(given, environment)
+
+    def group_config(self, **more: Any) -> "GroupConfig":
+        """The same, where a command is for groups and not for federations."""
+        config = self.config(**more)
+        if config.reliability == "federation":
+            raise ConfigError(
+                "--groups is for federations, and for semcast tail and record there, or for send "
+                "with --to-group; leave it out"
+            )
+        return config
 
     @contextmanager
     def joined(self, reads: bool = False, **more: Any) -> "Iterator[Group]":
@@ -112,7 +126,7 @@ class Target:
         """
         from semcast.live.config import changed
 
-        config = self.config(**more)
+        config = self.group_config(**more)
         if reads and config.is_open and config.reliability != "gossip":
             config = changed(config, role="reader")
         with _terminated_cleanly():
@@ -122,9 +136,29 @@ class Target:
                 yield group
 
     @contextmanager
+    def federated(self, **more: Any) -> "Iterator[Site]":
+        """A site of a federation for as long as the context lasts."""
+        import semcast.blocking
+
+        config = self.config(reliability="federation", **more)
+        with _terminated_cleanly():
+            with _saying_so_if_it_takes_long(config):
+                joined = semcast.blocking.federate(config.group, config=config)
+            with joined as site:
+                yield site
+
+    def attended(self, **more: Any) -> "AbstractContextManager[Recipient]":
+        """Somebody who only receives: a reader of a group, or, if a user said groups, a site of a
+        federation that is in them.
+        """
+        if self.options.get("groups"):
+            return self.federated(**more)
+        return self.joined(reads=True, **more)
+
+    @contextmanager
     def joined_as(self, names: Sequence[str], **more: Any) -> "Iterator[dict[str, Group]]":
         """Several members in this process, by these names; the group is complete with all."""
-        configs = {name: self.config(name=name, **more) for name in names}
+        configs = {name: self.group_config(name=name, **more) for name in names}
         with _terminated_cleanly(), ExitStack() as members:
             with (
                 _saying_so_if_it_takes_long(configs[names[0]]),
@@ -154,6 +188,10 @@ def _join(config: "GroupConfig") -> "Group":
     try:
         return semcast.blocking.join(config.group, config=config)
     except OtherKindError as error:
+        if error.reliability == "federation":
+            raise ConfigError(
+                f"{config.group!r} is a federation: say --groups to receive, and --to-group to send"
+            ) from None
         if not error.reliability:
             raise
         # In a group that gossips everybody relays, so there are no readers.
@@ -205,7 +243,7 @@ def read_secret(path: Path) -> str:
 
 
 @contextmanager
-def discarding(group: "Group") -> Iterator[None]:
+def discarding(group: "Recipient") -> Iterator[None]:
     """Take and forget what others send, so that they do not wait for this member."""
 
     def discard() -> None:

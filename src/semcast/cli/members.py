@@ -28,6 +28,7 @@ def members(target: Target, as_json: JsonOption = False) -> int:
     with target.asker() as asker:
         answers = asker.ask("members", target.timeout_s)
     found = rows_of(answers)
+    federation = federation_of(answers)
     if as_json:
         print_json(
             {
@@ -35,10 +36,11 @@ def members(target: Target, as_json: JsonOption = False) -> int:
                 "members": found,
                 "not_answering": list(answers.missing),
                 "sample": answers.sample,
+                "federation": federation,
             }
         )
     else:
-        _print(target.group, found)
+        _print(target.group, found, federation)
         if answers.sample:
             print_words("The group gossips: these are those that were found, and may not be all.")
         if answers.missing:
@@ -62,8 +64,53 @@ def rows_of(answers: "Answers") -> list[dict[str, Any]]:
     return [rows[name] for name in sorted(rows)]
 
 
-def _print(group: str, found: list[dict[str, Any]]) -> None:
-    rows = [
+def federation_of(answers: "Answers") -> dict[str, Any] | None:
+    """What the sites of a federation say of its graph: its number, the manager, and for each site
+    its groups, its parent and the groups whose primary destination it is. None of other groups.
+    """
+    said = {
+        name: facts
+        for name, answer in sorted(answers.by_name.items())
+        if isinstance(facts := answer.body.get("federation"), dict)
+    }
+    if not said:
+        return None
+    newest = max(said.values(), key=lambda facts: int(facts.get("graph", 0)))
+    sites = {
+        name: {one: facts.get(one) for one in ("groups", "parent", "primary_of", "graph")}
+        for name, facts in said.items()
+    }
+    return {
+        "graph": newest.get("graph"),
+        "manager": newest.get("manager"),
+        "groups": newest.get("known_groups"),
+        "sites": sites,
+    }
+
+
+def _print(
+    group: str, found: list[dict[str, Any]], federation: dict[str, Any] | None = None
+) -> None:
+    columns = ["member", "is", "at", "sent", "taken", "waiting", "behind", "replaced"]
+    rows = _rows(found)
+    if federation is None:
+        print_table(f"{group}: {len(rows)} members", columns, rows)
+        return
+    of_site = {name: _place(facts) for name, facts in federation["sites"].items()}
+    placed = [(*row, *of_site.get(row[0], ("", "", ""))) for row in rows]
+    columns = ["site", *columns[1:], "groups", "parent", "primary of"]
+    print_table(f"{group}: {len(rows)} sites, graph {federation['graph']}", columns, placed)
+    print_words(f"The manager is {federation['manager'] or 'not known'}.")
+
+
+def _place(facts: dict[str, Any]) -> tuple[str, str, str]:
+    """Where a site stands in the graph, for people."""
+    groups, primary = facts.get("groups") or [], facts.get("primary_of") or []
+    return ", ".join(map(str, groups)), str(facts.get("parent") or ""), ", ".join(map(str, primary))
+
+
+def _rows(found: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [
         (
             row["name"],
             str(row["state"]) + (" and slow" if row["slow"] else ""),
@@ -76,5 +123,3 @@ def _print(group: str, found: list[dict[str, Any]]) -> None:
         )
         for row in found
     ]
-    columns = ["member", "is", "at", "sent", "taken", "waiting", "behind", "replaced"]
-    print_table(f"{group}: {len(rows)} members", columns, rows)

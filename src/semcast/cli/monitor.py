@@ -59,7 +59,7 @@ def monitor(
     Example:
       semcast monitor quotes --secret-file secret.txt --name watch --members feed,reader,watch
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    config = target.config()
+    config = target.group_config()
     with tempfile.TemporaryDirectory(prefix="semcast-monitor-") as folder:
         tail = _tail(journal)
         with spark_session("monitor", master, conf) as spark:

@@ -12,7 +12,7 @@ from semcast.cli._group import Target, group_command
 from semcast.cli._output import JsonOption, print_json, print_words
 
 if TYPE_CHECKING:
-    from semcast.live.blocking import Group
+    from semcast.live.blocking import Recipient
 
 
 @group_command()
@@ -29,8 +29,9 @@ def record(
 ) -> int:
     """Join a group as a reader that only records, until Ctrl-C.
 
-    If the group is closed (--members or --size at the others), say the same here. The journal is
-    what this process saw: a folder of Parquet files, for `semcast check` and others.
+    If the group is closed (--members or --size at the others), say the same here. Of a federation,
+    say with --groups which groups this site is to be in. The journal is what this process saw: a
+    folder of Parquet files, for `semcast check` and others.
 
     \b
     Example:
@@ -38,7 +39,7 @@ def record(
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     # An interrupt is how it is ended, and no reason to leave in a hurry.
     with (
-        target.joined(True, record=str(out), record_run=run, deliver_own=False) as group,
+        target.attended(record=str(out), record_run=run, deliver_own=False) as group,
         contextlib.suppress(KeyboardInterrupt),
     ):
         how_long = f"for {seconds:g} s" if seconds else "until Ctrl-C"
@@ -65,7 +66,7 @@ def record(
     return 0
 
 
-def _take_all(group: "Group", seconds: float) -> None:
+def _take_all(group: "Recipient", seconds: float) -> None:
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 

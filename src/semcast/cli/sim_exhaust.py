@@ -91,7 +91,11 @@ def sim_exhaust(
       semcast sim exhaust --messages 2 --stability s_coordp
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.cli.sim_explore import stability_named
+    from semcast.settings.setting import require_choice
     from semcast.sim.exhausting.scope import NOBODY, Scope, relations
+
+    # What gossip promises is a matter of chance: going through all runs cannot show it.
+    require_choice("--reliability", reliability, ("group", "sender"))
 
     protocol = stability_named(stability)
     every = relations(messages)

@@ -34,7 +34,7 @@ ReliabilityOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--reliability",
-        help="gossip: only groups that gossip. Without it, none does.",
+        help="gossip: only groups that gossip; federation: only federations. Without it, none is.",
     ),
 ]
 
@@ -60,7 +60,8 @@ def sim_explore(
     In a quarter of all cases a sender fills its window under loss and crashes, and members leave
     soon after. To every third group processes come, and leave, crash, restart, stop or are cut off.
     A group must be at rest within a time that follows from its case. With --reliability gossip,
-    members gossip, with full or partial views, and only what gossip promises is checked.
+    members gossip, with full or partial views, and only what gossip promises is checked. With
+    --reliability federation, sites are in several groups at once, whose messages have one order.
 
     A case that fails is shrunk, written as a scenario, and printed with the command that replays
     it; the exit code is then 1.
@@ -70,6 +71,7 @@ def sim_explore(
       semcast sim explore --seconds 600 --seed 1000
       semcast sim explore --seconds 600 --stability s_coordp
       semcast sim explore --seconds 600 --reliability gossip
+      semcast sim explore --seconds 600 --reliability federation
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     from semcast.errors import InputError
     from semcast.sim.exploring.explore import explore
@@ -77,7 +79,7 @@ def sim_explore(
     if not out.is_dir():
         raise InputError(f"--out {out} is not a folder; make it first")
     protocol = None if stability is None else stability_named(stability)
-    _require_gossip(reliability, stability, membership)
+    _require_reliability(reliability, stability, membership)
     with _progress() as show:
         found = explore(
             seconds,
@@ -131,6 +133,7 @@ def sim_replay(
     from semcast.errors import InputError
     from semcast.sim.epidemic.gossip_scenario import GossipScenario
     from semcast.sim.exploring.explore import drawn, judge
+    from semcast.sim.propagation.federation_scenario import FederationScenario
     from semcast.sim.scenario import ProtocolScenario, Scenario, load
 
     protocol = None if stability is None else stability_named(stability)
@@ -140,14 +143,15 @@ def sim_replay(
         raise InputError(f"{what}: a file says which membership; leave out --membership")
     if reliability is not None and not what.isdecimal():
         raise InputError(f"{what}: a file says which reliability; leave out --reliability")
-    _require_gossip(reliability, stability, membership)
+    _require_reliability(reliability, stability, membership)
     if what.isdecimal():
         scenario: Scenario = drawn(int(what), protocol, _membership(membership), reliability)
     else:
         scenario = load(Path(what))
-    if not isinstance(scenario, ProtocolScenario | GossipScenario):
+    if not isinstance(scenario, ProtocolScenario | GossipScenario | FederationScenario):
         raise InputError(
-            f"{what}: only scenarios with model = 'protocol' or 'gossip' can be replayed"
+            f"{what}: only scenarios with model = 'protocol', 'gossip' or 'federation' can be "
+            "replayed"
         )
     verdict = judge(scenario)
     if as_json:
@@ -183,18 +187,20 @@ def _membership(name: str | None) -> str | None:
     return name
 
 
-def _require_gossip(reliability: str | None, stability: str | None, membership: str | None) -> None:
+def _require_reliability(
+    reliability: str | None, stability: str | None, membership: str | None
+) -> None:
     """What --reliability says, checked."""
     from semcast.errors import InputError
     from semcast.settings.setting import require_choice
 
     if reliability is None:
         return
-    require_choice("--reliability", reliability, ("gossip",))
+    require_choice("--reliability", reliability, ("gossip", "federation"))
     if stability is not None or membership is not None:
         raise InputError(
-            "--reliability gossip with --stability or --membership: in groups that gossip nobody "
-            "learns what others have, or agrees on views; leave them out"
+            f"--reliability {reliability} with --stability or --membership: there nobody votes on "
+            "what all have, or agrees on views; leave them out"
         )
 
 

@@ -64,12 +64,16 @@ def sim_run(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Stability rounds: draw time against members into this SVG."),
+        typer.Option(
+            "--plot",
+            help="Stability rounds: draw time against members into this SVG. Propagation graphs: "
+            "draw the map.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Run a scenario: the two-buffer model, a group under the real protocol, stability rounds, or a
-    group that gossips.
+    """Run a scenario: the two-buffer model, a group under the real protocol, stability rounds, a
+    group that gossips, propagation graphs of random groups, or a federation.
 
     The exit code is 1 if a checker finds a violation. The same seed gives the same run.
 
@@ -79,21 +83,30 @@ def sim_run(
       semcast sim run examples/scenarios/slow-reader.toml --seed 7 --set duration_s=20 --json
       semcast sim run examples/scenarios/stability.toml --protocol all --branching 4 --height 5
       semcast sim run examples/scenarios/psrm.toml --set gossip.policy=random --json
+      semcast sim run examples/scenarios/prop-graphs.toml --set sites=200 --json
+      semcast sim run examples/scenarios/federation.toml --set federation.protocol=two-phase
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
-    from semcast.cli import _gossip_show, _stability_show
+    from semcast.cli import _federation_show, _gossip_show, _graphs_show, _stability_show
     from semcast.errors import InputError
     from semcast.sim.epidemic.gossip_scenario import GossipScenario
+    from semcast.sim.propagation.federation_scenario import FederationScenario
+    from semcast.sim.propagation.graph_scenario import GraphScenario
     from semcast.sim.scenario import ProtocolScenario, TwoBufferScenario, load
+    from semcast.sim.stability.round_scenario import StabilityScenario
 
     loaded = load(scenario, changes or ())
     seed = loaded.seed if seed is None else seed
-    if not isinstance(loaded, ProtocolScenario | GossipScenario) and journal is not None:
+    journaled = isinstance(loaded, ProtocolScenario | GossipScenario | FederationScenario)
+    if not journaled and journal is not None:
         raise InputError(
             f"{scenario}: the {loaded.model} model keeps no journal; leave out --journal, "
-            "or use a scenario with model = 'protocol' or 'gossip'"
+            "or use a scenario with model = 'protocol', 'gossip' or 'federation'"
         )
     asked = _stability_show.changes(protocol, branching, height, leaf_degree)
-    if not isinstance(loaded, TwoBufferScenario | ProtocolScenario | GossipScenario):
+    if isinstance(loaded, GraphScenario) and not asked:
+        with _progress() as show:
+            return _graphs_show.run(loaded, seed, plot, as_json, show)
+    if isinstance(loaded, StabilityScenario):
         again = load(scenario, [*(changes or ()), *asked]) if asked else loaded
         with _progress() as show:
             return _stability_show.run(again, seed, plot, as_json, show)
@@ -102,12 +115,17 @@ def sim_run(
             f"{scenario}: --protocol, --branching, --height, --leaf-degree and --plot are for "
             f"model = 'stability', and this is {loaded.model!r}"
         )
-    if isinstance(loaded, TwoBufferScenario):
-        return _run_two_buffers(loaded, seed, as_json)
     name = f"{scenario.stem}-{seed}"
     if isinstance(loaded, GossipScenario):
         with _progress() as show:
             return _gossip_show.run(loaded, name, seed, journal, bool(check), as_json, show)
+    if isinstance(loaded, FederationScenario):
+        kept = check is not False
+        with _progress() as show:
+            return _federation_show.run(loaded, name, seed, journal, kept, as_json, show)
+    if not isinstance(loaded, ProtocolScenario):
+        assert isinstance(loaded, TwoBufferScenario)
+        return _run_two_buffers(loaded, seed, as_json)
     return _run_protocol(loaded, name, seed, journal, check is not False, as_json)
 
 

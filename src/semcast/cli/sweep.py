@@ -42,7 +42,27 @@ SHOWN: Final = {
         "latency_mean_ms": "latency ms",
         "copies_per_delivery": "copies each",
     },
+    "propagation-graph": {
+        "depth": "depth",
+        "extra_nodes": "extra nodes",
+        "propagation_load_max": "load",
+        "two_phase_load_max": "two-phase",
+        "centralized_load_max": "central",
+    },
+    "federation": {
+        "messages_per_multicast": "N",
+        "transmissions_per_multicast": "transmissions",
+        "delay_mean_ms": "D ms",
+        "load_max": "load",
+        "undone": "undone",
+        "blocked_share_max": "blocked",
+    },
 }
+# Of these a tenth is not fine enough.
+_FINE: Final = (
+    "depth", "extra_nodes", "messages_per_multicast", "transmissions_per_multicast",
+    "delay_mean_ms", "load_max",
+)  # fmt: skip
 
 
 def sweep(
@@ -179,6 +199,7 @@ def _shown(measure: str, one: "Mean | None") -> str:
     if one is None:
         return "none"
     form = ".1%" if measure.endswith(("_share", "_share_max")) else ".1f"
+    form = ".2f" if measure in _FINE else form
     width = None if one.ci95 is None else f"{one.ci95:{form}}"
     mean = f"{one.mean:{form}}"
     return mean if width in (None, f"{0:{form}}") else f"{mean} ± {width}"

@@ -26,15 +26,17 @@ def tail(
 
     What stands is printed first, then what is new. If the group is closed (--members or --size at
     the others), say the same here; then this is a member that counts. A message that is replaced
-    before it could be printed is not printed; "skipped" has its number.
+    before it could be printed is not printed; "skipped" has its number. Of a federation, say with
+    --groups which groups this site is to be in.
 
     \b
     Example:
       semcast tail quotes --secret-file secret.txt
       semcast tail quotes --secret-file secret.txt --json --count 10
+      semcast tail bank --secret-file secret.txt --groups accounts,releases
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     seen = 0
-    with target.joined(reads=True) as group:
+    with target.attended() as group:
         for message in group:
             print(json.dumps(_object(message)) if as_json else _line(message), flush=True)
             seen += 1
@@ -47,7 +49,8 @@ def _object(message: "Message") -> dict[str, Any]:
     from semcast.journal.names import keys_text
 
     text, encoded = _payload(message.payload)
-    return {
+    found = {"group": message.group} if message.group else {}
+    return found | {
         "sender": message.sender,
         "seq": message.seq,
         "key": keys_text(message.keys),
@@ -65,7 +68,8 @@ def _line(message: "Message") -> str:
     text, encoded = _payload(message.payload)
     about = f" {keys_text(message.keys)}" if message.keys else ""
     missed = f" (after {len(message.skipped)} skipped)" if message.skipped else ""
-    return f"{message.sender} {message.seq}{about}{missed}: {encoded if text is None else text}"
+    to = f"{message.group} " if message.group else ""
+    return f"{to}{message.sender} {message.seq}{about}{missed}: {encoded if text is None else text}"
 
 
 def _payload(payload: bytes) -> tuple[str | None, str | None]:

@@ -105,6 +105,8 @@ class _Looks:
             row[shown] = max(0.0, grown) / max(self.seconds, 1e-9)  # it may have restarted
         for shown, key in LEVELS.items():
             row[shown] = stats.get(key, 0)
+        if "graph" in stats:  # of a site of a federation
+            row["graph"] = int(stats["graph"])
         row["refused_datagrams"] = sum(
             value for key, value in stats.items() if key.startswith("refused_")
         )
@@ -160,4 +162,6 @@ def _table(
         levels = [row["waiting_messages"], row["retained_messages"], row["behind_ms"]]
         shown.append([row["name"], *rates, *(f"{level:,.0f}" for level in levels)])
     shown += [[name, "no answer"] for name in missing]
-    return fitted(console, group, _COLUMNS, shown)
+    graphs = sorted({row["graph"] for row in rows if "graph" in row})
+    title = f"{group}, graph {' and '.join(map(str, graphs))}" if graphs else group
+    return fitted(console, title, _COLUMNS, shown)

@@ -12,12 +12,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 from semcast.errors import GroupClosedError, WindowFullError
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_batch, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config, for_join
 from semcast.live.hooks import Hooks, Restore, Snapshot, with_hooks
 from semcast.live.host.engine import Engine
 from semcast.live.meeting import joining
@@ -32,8 +32,8 @@ DRAIN_S = 10.0
 _SENDS_PER_TURN = 64
 
 
-class Group(BaseGroup):
-    """A member of a group, for one event loop.
+class Recipient(BaseGroup):
+    """What an application does in one event loop with a group, or a federation, but send to it.
 
     Examples are for `python -m asyncio`, which knows `await`; their `group` is that of `join`.
     """
@@ -48,51 +48,6 @@ class Group(BaseGroup):
         super().__init__(config, hooks=hooks)
         self._waiters = _Waiters(loop or asyncio.get_running_loop(), self._engine)
         self._sends = 0
-
-    async def send(self, payload: bytes, replaces: Replaces = None) -> int:
-        """Send to the whole group; waits while there is no room. Returns the message's number.
-
-        `replaces` says which waiting messages this one makes obsolete: a key, as in
-        `replaces="AAPL"`, or see `semcast.obsolescence`. If it is cancelled, nothing was sent.
-
-        >>> await group.send(b"101.25", replaces="AAPL")
-        1
-        """
-        self._sends += 1
-        if self._sends % _SENDS_PER_TURN == 0:
-            await asyncio.sleep(0)
-        while True:
-            try:
-                return self._engine.try_send(payload, replaces).seq
-            except WindowFullError:
-                await self._until(partial(self._has_room, len(payload)))
-
-    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now.
-
-        >>> group.send_nowait(b"trade 17")
-        1
-        """
-        return self._engine.try_send(payload, replaces).seq
-
-    async def send_many(
-        self, payloads: Sequence[bytes], replaces: Sequence[Replaces] | None = None
-    ) -> int:
-        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
-
-        Returns how many were sent. If it is cancelled, some may have been. What does not fit
-        together is refused before any is sent.
-
-        >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
-        2
-        """
-        listed, marks = as_batch(payloads, replaces)
-        sent = self._engine.try_send_many(listed, marks, 0)
-        while sent < len(listed):
-            await self._until(partial(self._has_room, len(listed[sent])))
-            sent += self._engine.try_send_many(listed, marks, sent)
-        await asyncio.sleep(0)
-        return sent
 
     async def receive(self) -> Message:
         """The next message. If it is cancelled, no message is lost. A member that was put out gets
@@ -211,7 +166,7 @@ class Group(BaseGroup):
         finally:
             self._count_drain(-1)
 
-    async def __aenter__(self) -> "Group":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -219,16 +174,78 @@ class Group(BaseGroup):
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def _has_room(self, payload_bytes: int) -> bool:
+    async def _send(self, payload: bytes, replaces: Replaces, to: str = "") -> int:
+        self._sends += 1
+        if self._sends % _SENDS_PER_TURN == 0:
+            await asyncio.sleep(0)
+        while True:
+            try:
+                return self._engine.try_send(payload, replaces, to).seq
+            except WindowFullError:
+                await self._until(partial(self._has_room, len(payload), to))
+
+    async def _send_many(
+        self, payloads: Sequence[bytes], replaces: Sequence[Replaces] | None, to: str = ""
+    ) -> int:
+        listed, marks = as_batch(payloads, replaces)
+        sent = self._engine.try_send_many(listed, marks, 0, to)
+        while sent < len(listed):
+            await self._until(partial(self._has_room, len(listed[sent]), to))
+            sent += self._engine.try_send_many(listed, marks, sent, to)
+        await asyncio.sleep(0)
+        return sent
+
+    def _has_room(self, payload_bytes: int, to: str) -> bool:
         session = self._engine.session
         if session.ended is not None:
             raise session.ended
         member = session.member
-        return member is not None and not session.seeking and member.can_multicast(payload_bytes)
+        if member is None or session.seeking:
+            return False
+        return self._engine.has_room_for(member, payload_bytes, to)
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready`, which is looked at whenever the engine has had a turn."""
         await self._waiters.until(ready)
+
+
+class Group(Recipient):
+    """A member of a group, for one event loop.
+
+    Examples are for `python -m asyncio`, which knows `await`; their `group` is that of `join`.
+    """
+
+    async def send(self, payload: bytes, replaces: Replaces = None) -> int:
+        """Send to the whole group; waits while there is no room. Returns the message's number.
+
+        `replaces` says which waiting messages this one makes obsolete: a key, as in
+        `replaces="AAPL"`, or see `semcast.obsolescence`. If it is cancelled, nothing was sent.
+
+        >>> await group.send(b"101.25", replaces="AAPL")
+        1
+        """
+        return await self._send(payload, replaces)
+
+    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
+        return self._engine.try_send(payload, replaces).seq
+
+    async def send_many(
+        self, payloads: Sequence[bytes], replaces: Sequence[Replaces] | None = None
+    ) -> int:
+        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
+
+        Returns how many were sent. If it is cancelled, some may have been. What does not fit
+        together is refused before any is sent.
+
+        >>> await group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"])
+        2
+        """
+        return await self._send_many(payloads, replaces)
 
 
 class _Waiters:
@@ -271,15 +288,19 @@ class _Waiters:
                 future.set_result(None)
 
 
-class Joining:
+Joined = TypeVar("Joined", bound=Recipient)
+
+
+class Joining(Generic[Joined]):
     """What `join` returns: await it for the group, or enter it as a context."""
 
-    def __init__(self, config: GroupConfig, hooks: Hooks | None = None) -> None:
+    def __init__(self, kind: type[Joined], config: GroupConfig, hooks: Hooks) -> None:
+        self._kind = kind
         self._config = config
         self._hooks = hooks
-        self._group: Group | None = None
+        self._group: Joined | None = None
 
-    async def _join(self) -> Group:
+    async def _join(self) -> Joined:
         group = await self._open()
         try:
             await asyncio.wait_for(
@@ -295,10 +316,10 @@ class Joining:
             raise
         return group
 
-    async def _open(self) -> Group:
+    async def _open(self) -> Joined:
         """Open in a thread: looking up peers and trying out multicast would stop the loop."""
         thread = ThreadPoolExecutor(1, "semcast join")
-        opening = thread.submit(Group, self._config, asyncio.get_running_loop(), self._hooks)
+        opening = thread.submit(self._kind, self._config, asyncio.get_running_loop(), self._hooks)
         thread.shutdown(wait=False)  # it ends when that is done
         try:
             return await asyncio.wrap_future(opening)
@@ -307,10 +328,10 @@ class Joining:
             opening.add_done_callback(_close)
             raise
 
-    def __await__(self) -> Generator[Any, None, Group]:
+    def __await__(self) -> Generator[Any, None, Joined]:
         return self._join().__await__()
 
-    async def __aenter__(self) -> Group:
+    async def __aenter__(self) -> Joined:
         self._group = await self._join()
         return self._group
 
@@ -319,7 +340,7 @@ class Joining:
         await self._group.__aexit__(kind, *rest)
 
 
-def _close(opening: "Future[Group]") -> None:
+def _close(opening: "Future[Joined]") -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result()._leave()
 
@@ -332,7 +353,7 @@ def join(
     snapshot: Snapshot | None = None,
     restore: Restore | None = None,
     **settings: Unpack[Settings],
-) -> Joining:
+) -> Joining[Group]:
     """Join a group, or begin it; awaited, or entered, it waits until this member is in. With
     `members` or `size` it waits until all are there.
 
@@ -350,4 +371,5 @@ def join(
     >>> await group.leave()
     True
     """
-    return Joining(*with_hooks(as_config(group, config, settings), only, snapshot, restore))
+    chosen = for_join(as_config(group, config, settings))
+    return Joining(Group, *with_hooks(chosen, only, snapshot, restore))

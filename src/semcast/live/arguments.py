@@ -61,6 +61,14 @@ class Settings(TypedDict, total=False):
     relay_messages: int
     relay_bytes_s: int
     relay_repair: bool
+    groups: Names
+    sites: Mapping[str, tuple[str, ...]] | tuple[tuple[str, tuple[str, ...]], ...]
+    recovery: str
+    rule: str
+    protocol: str
+    history: str
+    null_ms: float
+    silence_ms: float
     gossip_period_ms: float
     gossip_fanout: int
     gossip_messages: int

@@ -10,14 +10,14 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Unpack
+from typing import Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
 from semcast.errors import GroupClosedError
 from semcast.live.arguments import Settings
 from semcast.live.config import GroupConfig
-from semcast.live.group import BaseGroup, as_batch, as_config
+from semcast.live.group import BaseGroup, as_batch, as_config, for_join
 from semcast.live.hooks import Restore, Snapshot, with_hooks
 from semcast.live.meeting import joining
 from semcast.live.meeting.health import Event
@@ -30,48 +30,12 @@ DRAIN_S = 10.0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Group(BaseGroup):
-    """A member of a group. All methods may be called from several threads.
+class Recipient(BaseGroup):
+    """What an application does with a group, or a federation, but send to it. All methods may be
+    called from several threads.
 
     The examples' `group` is that of `join`.
     """
-
-    def send(self, payload: bytes, replaces: Replaces = None, timeout: float | None = None) -> int:
-        """Send to the whole group; waits while there is no room. Returns the message's number.
-
-        `replaces` says which waiting messages this one makes obsolete: a key, as in
-        `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
-        and, unless a later one names it, is never dropped.
-
-        >>> group.send(b"101.25", replaces="AAPL")
-        1
-        """
-        return self._engine.send(payload, replaces, timeout).seq
-
-    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
-        """The same, but WindowFullError if there is no room now.
-
-        >>> group.send_nowait(b"trade 17")
-        1
-        """
-        return self._engine.try_send(payload, replaces).seq
-
-    def send_many(
-        self,
-        payloads: Sequence[bytes],
-        replaces: Sequence[Replaces] | None = None,
-        timeout: float | None = None,
-    ) -> int:
-        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
-
-        Returns how many were sent: fewer than given only when the timeout was reached. What does
-        not fit together is refused before any is sent.
-
-        >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
-        2
-        """
-        listed, marks = as_batch(payloads, replaces)
-        return self._engine.send_many(listed, marks, timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
         """The next message; TimeoutError if there is none in time. A member that was put out gets
@@ -182,11 +146,56 @@ class Group(BaseGroup):
         finally:
             self._count_drain(-1)
 
-    def __enter__(self) -> "Group":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.leave(DRAIN_S if kind is None else 0.0)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Group(Recipient):
+    """A member of a group. All methods may be called from several threads.
+
+    The examples' `group` is that of `join`.
+    """
+
+    def send(self, payload: bytes, replaces: Replaces = None, timeout: float | None = None) -> int:
+        """Send to the whole group; waits while there is no room. Returns the message's number.
+
+        `replaces` says which waiting messages this one makes obsolete: a key, as in
+        `replaces="AAPL"`, or see `semcast.obsolescence`. None: it never makes anything obsolete
+        and, unless a later one names it, is never dropped.
+
+        >>> group.send(b"101.25", replaces="AAPL")
+        1
+        """
+        return self._engine.send(payload, replaces, timeout).seq
+
+    def send_nowait(self, payload: bytes, replaces: Replaces = None) -> int:
+        """The same, but WindowFullError if there is no room now.
+
+        >>> group.send_nowait(b"trade 17")
+        1
+        """
+        return self._engine.try_send(payload, replaces).seq
+
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        replaces: Sequence[Replaces] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Send all of these, in order: the fast way. `replaces` has one entry for each, or none.
+
+        Returns how many were sent: fewer than given only when the timeout was reached. What does
+        not fit together is refused before any is sent.
+
+        >>> group.send_many([b"101.25", b"17.5"], replaces=["AAPL", "IBM"], timeout=1.0)
+        2
+        """
+        listed, marks = as_batch(payloads, replaces)
+        return self._engine.send_many(listed, marks, timeout)
 
 
 def join(
@@ -217,7 +226,9 @@ def join(
     >>> group.leave()
     True
     """
-    chosen, hooks = with_hooks(as_config(group, config, settings), only, snapshot, restore)
+    chosen, hooks = with_hooks(
+        for_join(as_config(group, config, settings)), only, snapshot, restore
+    )
     joined = Group(chosen, hooks=hooks)
     joining.wait_complete(joined._engine)
     return joined

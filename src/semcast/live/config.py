@@ -15,6 +15,7 @@ from typing import Any, Final, Unpack
 
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Overrides
+from semcast.live.federation_settings import as_sites, check_federation
 from semcast.live.gossip_settings import check_gossip, member_settings
 from semcast.live.secret_file import warn_if_others_read
 from semcast.live.trees import as_tree, check_tree, numbered_ring, numbered_tree
@@ -96,6 +97,14 @@ class GroupConfig:
     relay_messages: int = 64
     relay_bytes_s: int = 0
     relay_repair: bool = True
+    groups: tuple[str, ...] = ()
+    sites: Mapping[str, tuple[str, ...]] | tuple[tuple[str, tuple[str, ...]], ...] = ()
+    recovery: str = "non-atomic"
+    rule: str = "greedy"
+    protocol: str = "propagation"
+    history: str = ""
+    null_ms: float = 100.0
+    silence_ms: float = 1000.0
     gossip_period_ms: float = 30.0
     gossip_fanout: int = 3
     gossip_messages: int = 0
@@ -122,10 +131,12 @@ class GroupConfig:
             object.__setattr__(self, one.name, one.typed(getattr(self, one.name)))
         tree = as_tree(self.stability_tree)
         object.__setattr__(self, "stability_tree", tree)
+        object.__setattr__(self, "sites", as_sites(self.sites))
         check(self, Place.GROUP)
         group_id(self.group)
         check_name(self.name)
         check_gossip(self)
+        check_federation(self)
         self._check_members()
         check_tree(tree, self.stability_ring, self.members, self.group_size)
         self.keys()

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from semcast.errors import ConfigError, LocalProtocolError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig, changed, from_environment
+from semcast.live.federation_settings import FEDERATION
 from semcast.live.hooks import Hooks
 from semcast.live.host.engine import Engine
 from semcast.live.inside import Inside
@@ -192,6 +193,13 @@ def as_config(
     if isinstance(config, GroupConfig):
         return changed(config, group=group, **settings)
     return GroupConfig.load(Path(config), group=group, **settings)
+
+
+def for_join(config: GroupConfig) -> GroupConfig:
+    """The same; ConfigError if it is that of a federation, which has another door."""
+    if config.reliability == FEDERATION:
+        raise ConfigError(f"{config.group!r} is to be a federation; use federate in place of join")
+    return config
 
 
 def as_batch(

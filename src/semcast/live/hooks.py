@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from semcast.errors import ConfigError
 from semcast.live.config import GroupConfig, changed
 from semcast.protocol.interest import Interest, Only, interest_in
+from semcast.wire.message import Message
 
 Snapshot = Callable[[], bytes]
 Restore = Callable[[bytes], object]
+Undo = Callable[[list[Message]], object]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,13 @@ class Hooks:
     # Saves the application's state for those who come later; and takes over what another saved.
     snapshot: Snapshot | None = None
     restore: Restore | None = None
+    # Undoes messages that the application has received, the last first, in a federation.
+    undo: Undo | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it does something between two messages."""
+        return self.snapshot is not None or self.undo is not None
 
 
 def with_hooks(

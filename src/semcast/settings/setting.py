@@ -20,6 +20,8 @@ NAMES: Final = tuple[str, ...]
 SecretOrNone: TypeAlias = bytes | str | None
 # A word, or a table that says of each member but the root which member is its parent.
 Tree: TypeAlias = str | Mapping[str, str] | tuple[tuple[str, str], ...]
+# A table that says of each site in which groups it is.
+Sites: TypeAlias = Mapping[str, tuple[str, ...]] | tuple[tuple[str, tuple[str, ...]], ...]
 # The end of a name says its unit.
 UNITS: Final = ("bytes_s", "bytes", "ms", "us", "s")
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}
@@ -31,6 +33,7 @@ WORDS: Final[dict[Any, str]] = {
     NAMES: "a list of names",
     SecretOrNone: "bytes or a text",
     Tree: "a word or a table of names",
+    Sites: "a table of sites, with a list of groups for each",
 }
 
 
@@ -99,7 +102,7 @@ class Setting:
 
     def typed(self, value: Any) -> Any:
         """The value in the type of a group's setting; raises if it is of another one."""
-        if self.type is Tree:
+        if self.type in (Tree, Sites):
             return value  # checked where it is understood
         if self.type == NAMES:
             if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
@@ -117,7 +120,7 @@ class Setting:
         try:
             if self.type == NAMES:
                 return tuple(split(text))
-            if self.type is Tree and text.startswith("{"):
+            if self.type is Sites or (self.type is Tree and text.startswith("{")):
                 return json.loads(text)
             if self.type is bool:
                 return _FLAGS[text.lower()]

@@ -8,13 +8,15 @@ writes the configuration classes, the typed arguments and the tables of the docu
 from typing import Any, Final
 
 from semcast.obsolescence.bitmap import K_DEFAULT, K_MAX
-from semcast.settings.setting import MS, Default, Place, SecretOrNone, Setting, Tree
+from semcast.settings.setting import MS, Default, Place, SecretOrNone, Setting, Sites, Tree
 from semcast.wire.header import AES_256_GCM, CHACHA20_POLY1305, KEY_ID_MAX
 from semcast.wire.limits import MESSAGE_BYTES_LIMIT, PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN
 
 SUITES: Final = {"aes-256-gcm": AES_256_GCM, "chacha20-poly1305": CHACHA20_POLY1305}
 GROUP_SIZE_MAX: Final = 4096
 STABILITY_PROTOCOLS: Final = ("gossip", "coordp", "fulldist", "train", "s_coordp", "s_train")
+FEDERATION_RULES: Final = ("greedy", "spread", "fewest-extra")
+FEDERATION_PROTOCOLS: Final = ("propagation", "central", "two-phase")
 _PATH_MTU_BYTES: Final = (PATH_MTU_BYTES_MIN, PATH_MTU_BYTES_MAX)
 # Socket options are signed 32-bit integers, and Linux doubles what it is given.
 _SOCKET_BYTES: Final = (1, (1 << 30) - 1)
@@ -84,10 +86,11 @@ SETTINGS: Final = (
             "A thread stays awake for so long where the next message is expected soon, or at a "
             "regular time; 0: never."),
     # What is promised: docs/design/member.md.
-    Setting("reliability", "group", _PROTOCOL, ("sender", "group", "gossip"),
+    Setting("reliability", "group", _PROTOCOL, ("sender", "group", "gossip", "federation"),
             "`'group'`: all correct members agree, whoever crashes (SRM Figure 3). `'sender'`: "
             "messages of senders that do not crash arrive (SRM Figure 2). `'gossip'`: almost all "
-            "that nothing replaces reach almost everybody, in groups of thousands (PSRM)."),
+            "that nothing replaces reach almost everybody, in groups of thousands (PSRM). "
+            "`'federation'` is what `federate` sets: one order across groups that overlap (PROP)."),
     Setting("order", "fifo", _PROTOCOL, ("fifo", "key"),
             "`'fifo'`: all messages of a sender come in order. `'key'`: only those about one key "
             "do, and the unmarked ones; a new value takes the turn of the one it replaces."),
@@ -152,6 +155,30 @@ SETTINGS: Final = (
             "Reliability `'gossip'`: what a link carries; 0: a window adapts to what arrives."),
     Setting("relay_repair", True, _GROUP, (),
             "Reliability `'gossip'`: members ask each other for what they missed."),
+    # Federations only: docs/design/propagation.md.
+    Setting("groups", (), _JOINING, (),
+            "Federations: the groups whose messages this site gets. It may send to all others, "
+            "too."),
+    Setting("sites", (), _GROUP, (),
+            "Federations: a table of the names of sites and the groups of each, if all of these "
+            "are to be there before it begins.", type=Sites),
+    Setting("recovery", "non-atomic", _GROUP, ("non-atomic", "atomic"),
+            "Federations: what others do when a site fails. `'non-atomic'`: they go on without it, "
+            "and it is told what to roll back. `'atomic'`: whatever needs it waits until it is "
+            "back (PROP §5.2)."),
+    Setting("rule", "greedy", _GROUP, FEDERATION_RULES,
+            "Federations: how the propagation graph is chosen; all sites must say the same."),
+    Setting("protocol", "propagation", _GROUP, FEDERATION_PROTOCOLS,
+            "Federations: what makes the order. `'propagation'`: a tree of the sites; `'central'`: "
+            "one site; `'two-phase'`: a vote for every message, among sites that are all there "
+            "before it begins. The last two are for comparison."),
+    Setting("history", "", _GROUP, (),
+            "Federations: a folder for what this site must remember if it is restarted; empty: it "
+            "remembers nothing then."),
+    Setting("null_ms", 100.0, _GROUP, _NS_TO_HOUR,
+            "Federations: how often a site that has nothing to say to a neighbour says so."),
+    Setting("silence_ms", 1000.0, _GROUP, _NS_TO_HOUR,
+            "Federations: a site that its neighbours have not heard for so long has failed."),
     # What may be forgotten: docs/design/stability.md.
     Setting("gossip_period_ms", 30.0, _PROTOCOL, _NS_TO_HOUR,
             "How often members tell each other what they have (SRM §6.1)."),

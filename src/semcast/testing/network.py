@@ -27,6 +27,7 @@ from semcast.live.sockets.address import Address
 from semcast.live.sockets.datagrams import Transport
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.observer import Observer
+from semcast.protocol.propagation.federated import as_federated
 from semcast.wire.message import Message
 
 PORT: Final = 7400
@@ -123,13 +124,17 @@ class FakeNetwork:
             due_ns.append(self._flying[0][0])
         next_ns = min(due_ns, default=end_ns)
         self.now_ns = min(max(next_ns, self.now_ns + _STEP_NS), end_ns)
+        self._deliver()
+        for member in self.members:
+            if member.running:
+                member.turn()
+
+    def _deliver(self) -> None:
+        """Let arrive what is due."""
         while self._flying and self._flying[0][0] <= self.now_ns:
             _, _, source, to, datagram = heapq.heappop(self._flying)
             if to in self._transports:
                 self._transports[to].arrive(datagram, source)
-        for member in self.members:
-            if member.running:
-                member.turn()
 
     # -- datagrams ---------------------------------------------------------------------------------
 
@@ -183,6 +188,11 @@ class FakeTransport(Transport):
     def filenos(self) -> tuple[int, ...]:
         """None: there is nothing to wait on."""
         return ()
+
+    @property
+    def waiting(self) -> int:
+        """How many datagrams have arrived and were not received yet."""
+        return len(self._inbox)
 
     def arrive(self, datagram: bytes, source: Address) -> None:
         """Take a datagram from the network; it is lost if the buffer is full."""
@@ -276,15 +286,24 @@ class FakeMember:
         session = self.session
         return session.member is not None and not session.seeking and session.member.can_multicast()
 
-    def send(self, payload: bytes, replaces: Replaces = None) -> int:
-        """Send; WindowFullError if there is no room now. Returns the message's number."""
+    def send(self, payload: bytes, replaces: Replaces = None, to: str = "") -> int:
+        """Send, in a federation `to` a group; WindowFullError if there is no room now. Returns the
+        message's number.
+        """
         if self.session.ended is not None:
             raise self.session.ended
         if self.session.member is None:
             raise WindowFullError("the group is not complete yet; run the network on", 0, 0)
         if self.session.seeking:
             raise WindowFullError("this member was put out, and is on its way back", 0, 0)
-        seq = self.session.member.multicast(payload, replaces, self.now_ns).seq
+        member = self.session.member
+        site = as_federated(member)
+        if site is not None:
+            if not site.inside:
+                raise WindowFullError("this site is not in; run the network on", 0, 0)
+            seq = site.multicast_to(to, payload, replaces, self.now_ns).seq
+        else:
+            seq = member.multicast(payload, replaces, self.now_ns).seq
         self.session.flush(self.now_ns)
         return seq
 

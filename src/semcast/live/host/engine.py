@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from semcast.errors import GroupClosedError, LocalProtocolError, WindowFullError
-from semcast.live.hooks import Hooks
+from semcast.live.hooks import Hooks, Undo
 from semcast.live.host import hosting
 from semcast.live.host.host import Host
 from semcast.live.host.portion import Portion
@@ -20,6 +20,7 @@ from semcast.live.host.timing import ATTEND_MANY_NS, ATTEND_NS
 from semcast.live.meeting.session import Session
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.machine import Machine
+from semcast.protocol.propagation.federated import Federated
 from semcast.wire.message import Message
 
 
@@ -34,7 +35,8 @@ class Engine:
             host = Host()
             host.claims = 1
         self.session: Final = session
-        self._hooks: Final = hooks if hooks is not None and hooks.snapshot is not None else None
+        self._hooks: Final = hooks if hooks is not None and hooks.serves else None
+        session.wants_undo = hooks is not None and hooks.undo is not None
         self.host: Final = host
         self.clock: Final = host.clock
         self.lock: Final = host.lock
@@ -45,6 +47,10 @@ class Engine:
         self._many: Final[i64] = session.config.delivery_messages // 2
         # The size of the message that waits for room.
         self._next_bytes: i64 = 0
+        # Whether the application undoes something just now.
+        self._undoing = False
+        # The group of a federation that it is for.
+        self._next_to = ""
         with self.lock:
             host.add(self.seat)
 
@@ -82,27 +88,29 @@ class Engine:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def try_send(self, payload: bytes, replaces: Replaces) -> Message:
-        """Send, or WindowFullError."""
+    def try_send(self, payload: bytes, replaces: Replaces, to: str = "") -> Message:
+        """Send, or WindowFullError. `to`: a group of a federation."""
         self.lock.acquire()
         try:
-            return self._send(payload, replaces)
+            return self._send(payload, replaces, to)
         except WindowFullError:
             self.host.flush(self.seat, self.clock.now_ns())
             raise
         finally:
             self.lock.release()
 
-    def send(self, payload: bytes, replaces: Replaces, timeout: float | None) -> Message:
+    def send(
+        self, payload: bytes, replaces: Replaces, timeout: float | None, to: str = ""
+    ) -> Message:
         """Send as soon as there is room; TimeoutError if there is none in time."""
         self.lock.acquire()
         try:
             until_ns: i64 = 0
             while True:
                 try:
-                    return self._send(payload, replaces)
+                    return self._send(payload, replaces, to)
                 except WindowFullError:
-                    self._next_bytes = len(payload)
+                    self._next_bytes, self._next_to = len(payload), to
                     until_ns = until_ns or self.clock.until_ns(timeout)
                     if not self.host.wait(self.seat, self._has_room, until_ns):
                         raise TimeoutError(
@@ -113,7 +121,11 @@ class Engine:
             self.lock.release()
 
     def send_many(
-        self, payloads: list[bytes], replaces: list[Replaces] | None, timeout: float | None
+        self,
+        payloads: list[bytes],
+        replaces: list[Replaces] | None,
+        timeout: float | None,
+        to: str = "",
     ) -> int:
         """Send all of these; says how many, which is fewer only if there is no room in time."""
         sent: i64 = 0
@@ -121,31 +133,40 @@ class Engine:
         with self.lock:
             until_ns = self.clock.until_ns(timeout)
             while True:
-                sent += self._send_some(payloads, replaces, sent)
+                sent += self._send_some(payloads, replaces, sent, to)
                 if sent == count:
                     return sent
-                self._next_bytes = len(payloads[sent])
+                self._next_bytes, self._next_to = len(payloads[sent]), to
                 if not self.host.wait(self.seat, self._has_room, until_ns):
                     return sent
 
     def try_send_many(
-        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, to: str = ""
     ) -> int:
         """Send these from `start` on while there is room; says how many."""
         with self.lock:
-            return self._send_some(payloads, replaces, start)
+            return self._send_some(payloads, replaces, start, to)
 
-    def _send(self, payload: bytes, replaces: Replaces) -> Message:
+    def _send(self, payload: bytes, replaces: Replaces, to: str) -> Message:
         now_ns = self.clock.now_ns()
-        message = self._sending().multicast(payload, replaces, now_ns)
+        if to:
+            message = self._site().multicast_to(to, payload, replaces, now_ns)
+        else:
+            message = self._sending().multicast(payload, replaces, now_ns)
         self.host.accepted(self.seat, len(payload), now_ns)
         return message
 
-    def _send_some(self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64) -> i64:
+    def _send_some(
+        self, payloads: list[bytes], replaces: list[Replaces] | None, start: i64, to: str
+    ) -> i64:
         now_ns = self.clock.now_ns()
+        accepted: i64 = 0
         if self.session.seeking:
             return 0
-        accepted: i64 = self._running().multicast_many(payloads, replaces, start, now_ns)
+        if not to:
+            accepted = self._running().multicast_many(payloads, replaces, start, now_ns)
+        elif self._running().inside:
+            accepted = self._site().multicast_many_to(to, payloads, replaces, start, now_ns)
         if accepted > 0:
             self.host.accepted(self.seat, accepted * len(payloads[start]), now_ns)
         if start + accepted < len(payloads):
@@ -156,7 +177,13 @@ class Engine:
         member, session = self._running(), self.session
         if session.seeking or session.congested:
             return False
-        return member.can_multicast(self._next_bytes)
+        return self.has_room_for(member, self._next_bytes, self._next_to)
+
+    def has_room_for(self, member: Machine, payload_bytes: i64, to: str) -> bool:
+        """Whether a message of this size would be accepted, with the lock held."""
+        if not to:
+            return member.can_multicast(payload_bytes)
+        return member.inside and self._site().can_multicast_to(to, payload_bytes)
 
     # -- receiving ---------------------------------------------------------------------------------
 
@@ -179,9 +206,10 @@ class Engine:
             return message
         self.lock.acquire()
         try:
+            self._receiving()
+            self._serve()
             member = self._receiving()
             now_ns = self.clock.now_ns()
-            self._serve()
             self._attend(member, now_ns)
             message = self._take_one(member, now_ns)
             if message is None:
@@ -213,7 +241,7 @@ class Engine:
             if taken:
                 return taken
             self._serve()
-            taken = self._take(member, messages_max, now_ns)
+            taken = self._take(self._receiving(), messages_max, now_ns)
             if not taken:
                 until_ns = self.clock.until_ns(timeout)
             while not taken:
@@ -260,7 +288,11 @@ class Engine:
     # -- the application's state -------------------------------------------------------------------
 
     def _is_to_serve(self) -> bool:
-        """Whether the application is to save its state, or to take over another's."""
+        """Whether the application is to undo something, to save its state, or to take over
+        another's.
+        """
+        if self._is_to_undo():
+            return True
         member = self.session.member
         transfer = None if member is None else member.transfers()
         if transfer is None or self._portion.waiting:
@@ -273,6 +305,9 @@ class Engine:
         """
         hooks = self._hooks
         if hooks is None or not self._is_to_serve():
+            return
+        if hooks.undo is not None and self._is_to_undo():
+            self._undo(hooks.undo)
             return
         assert hooks.snapshot is not None
         assert hooks.restore is not None
@@ -292,7 +327,41 @@ class Engine:
         transfer.provide(saved, taken)
         self.host.flush(self.seat, self.clock.now_ns())
 
+    def _is_to_undo(self) -> bool:
+        """Whether there is something to undo, and the application has all that came before."""
+        if self._undoing or self._portion.waiting:
+            return False
+        return len(self.session.to_undo()) > 0
+
+    def _undo(self, undo: Undo) -> None:
+        """Have the application undo; if it fails, or this process dies meanwhile, it is told the
+        same again.
+        """
+        messages = self.session.to_undo()
+        self._undoing = True
+        self.lock.release()
+        try:
+            undo(messages)
+        finally:
+            self.lock.acquire()
+            self._undoing = False
+        self.session.undid(messages)
+        self.host.flush(self.seat, self.clock.now_ns())
+
     # -- the member --------------------------------------------------------------------------------
+
+    def _site(self) -> Federated:
+        """The same as `_sending`, of a federation."""
+        member = self._sending()
+        assert isinstance(member, Federated)
+        if not member.inside:
+            raise WindowFullError(
+                f"{self.session.config.name} is on its way back to {self.session.config.group!r}; "
+                "wait",
+                0,
+                self.session.config.window_messages,
+            )
+        return member
 
     def _receiving(self) -> Machine:
         """The same as `_running`, but a member that was put out may first take what waits."""

@@ -25,7 +25,7 @@ from semcast.journal.growing_log import LogWriter, require_ipc
 from semcast.journal.header import Header
 from semcast.journal.lives import END, EVICT, GAP
 from semcast.journal.names import node_name
-from semcast.journal.observer import VIEW, Observation, Scribe, TupleObserver
+from semcast.journal.observer import OPEN, VIEW, Observation, Scribe, TupleObserver
 from semcast.journal.schema import require_pyarrow
 from semcast.live.config import GroupConfig
 from semcast.live.host.engine import Engine
@@ -57,7 +57,7 @@ class QueueObserver(TupleObserver):
         self._events_max: Final = events_max
 
     def _queue(self, told: Observation) -> None:
-        if len(self.queue) < self._events_max or told[1] == VIEW:
+        if len(self.queue) < self._events_max or told[1] in (VIEW, OPEN):
             self.queue.append(told)
         else:
             self.left_out += 1
@@ -281,10 +281,19 @@ class Volume:
                 run,
                 group,
                 one_order=False,
-                membership="closed" if session.member.view.origin == NO_ORIGIN else "open",
+                membership=membership_of(session),
                 readers=[node_name(me)] if config.role == "reader" else [],
             )
+            if session.config.reliability == "federation":
+                found = replace(found, recovery=session.config.recovery)
         return replace(found, node=self._scribe.node, name=self._config.name, joined=joined)
+
+
+def membership_of(session: Session) -> str:
+    """Whether processes come and go: in open groups, and in federations."""
+    assert session.member is not None
+    federated = session.config.reliability == "federation"
+    return "open" if federated or session.member.view.origin != NO_ORIGIN else "closed"
 
 
 def run_name(session: Session) -> str:

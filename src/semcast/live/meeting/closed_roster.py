@@ -45,6 +45,7 @@ class ClosedRoster(Roster):
         self._size: Final = size
         # Who says that the group of this name is open.
         self.open_there = ""
+        self.federation_there = False
         # How many rows that were said before are said again in each hello. Where all hear each
         # other, few will do: they only make up for hellos that were lost.
         self.rows_again = GROUP_SIZE_MAX
@@ -183,6 +184,7 @@ class ClosedRoster(Roster):
         """A hello of another member. Returns whom it names that is new here: id, life and place."""
         if said.get("open") is True and is_name(said.get("name")):
             self.open_there = said["name"]
+            self.federation_there = said.get("federation") is True
             return []
         name, digest, members, peers, left, evicted, status = _checked(said, sender)
         assert sender != self.me

@@ -146,6 +146,7 @@ class Responder:
             "group_size": len(self._session.roster.members),
             # A member of a group that gossips knows its neighbours only.
             "sample": self._session.config.reliability == "gossip",
+            **self._session.facts(),
         }
 
     def _change(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:

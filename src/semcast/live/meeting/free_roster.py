@@ -30,11 +30,14 @@ class FreeRoster(Roster):
             self.other_kind = f"{who} says that its members are counted; say members or size, too"
             return False
         other = "sender" if said.get("feed") is True else "group"
-        if said.get("gossip") is True:
-            other = "gossip"
+        for kind in ("gossip", "federation"):
+            if said.get(kind) is True:
+                other = kind
         if other == reliability:
             return True
         self.other_kind = f"{who} has another reliability; join with reliability={other!r}"
+        if other == "federation":
+            self.other_kind = f"{who} says that it is a federation; use federate"
         self.other_reliability = other
         return False
 

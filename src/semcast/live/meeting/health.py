@@ -15,11 +15,13 @@ from typing import Final
 
 from semcast.ids import Source
 from semcast.live.meeting.notes import hello_pause_ns
-from semcast.live.meeting.roster import Peer
+from semcast.live.meeting.roster import Peer, purge_ratio
 from semcast.live.meeting.session import Session
 from semcast.protocol.membership.view import View
 
 PERIOD_NS: Final = 100_000_000
+# As long as nothing happens, all members are looked at no more often than this.
+_CALM_NS: Final = 1_000_000_000
 # A member of which so many hellos in a row did not come is silent: paused, cut off or dead.
 SILENT_HELLOS: Final = 4
 EVENTS_MAX: Final = 1024
@@ -36,10 +38,14 @@ class Event:
     # joined, left, evicted, view, suspected, recovered, slow, restarted, blocked, unblocked,
     # rejoined (this member was put out, and is back), resent (it sent again what nobody had
     # received of it), unsure (what nobody knows to have been received), minority, state-begun,
-    # state-done, unsafe (this member left too early), warning; in a group that gossips, of which a
-    # member knows a sample, neighbour, neighbour-lost, split (parts of the group had lost each
-    # other) and isolated (this member has no neighbour); and to a listener that was too slow:
-    # missed, so many events (behind_messages).
+    # state-done, unsafe (this member left too early), warning, gap (a sender had forgotten this
+    # reader, and what it sent then comes as state or not at all); in a group that gossips, of which
+    # a member knows a sample, neighbour, neighbour-lost, split (parts of the group had lost each
+    # other), isolated (this member has no neighbour) and gap (messages of a member did not come,
+    # nor anything of it since that could say so in `skipped`); in a federation opened (another
+    # graph), manager (another site decides on graphs), failed (the others go on without a site),
+    # out (they went on without this one) and rolled-back (what it delivered is to be undone); and
+    # to a listener that was too slow: missed, so many events (behind_messages).
     kind: str
     # The member that the event is about.
     member: str
@@ -58,7 +64,7 @@ class MemberView:
     """One member, as this one sees it."""
 
     name: str
-    # here, suspected, left, evicted, reading, or unknown: never heard of.
+    # here, suspected, left, evicted, failed, reading, or unknown: never heard of.
     state: str
     slow: bool
     since_ns: int
@@ -88,6 +94,9 @@ class Health:
         self._to_listeners: Final = publish
         self._log: Final = log
         self._next_ns = 0
+        # When all members were last looked at, and what was so then.
+        self._looked_ns = -_CALM_NS
+        self._seen: tuple[object, ...] = ()
         self._blocked_ns = -1
         self._blocked_published = False
         # Since when anybody waits for others here: for room to send, or in `drain`.
@@ -103,16 +112,31 @@ class Health:
         self.events: Final[deque[Event]] = deque(maxlen=EVENTS_MAX)
 
     def on_turn(self, now_ns: int) -> None:
-        """Look at all members, unless that was done a moment ago."""
+        """Look at all members, unless that was done a moment ago, or nothing has happened since."""
         if now_ns < self._next_ns or self._session.member is None:
             return
         self._next_ns = now_ns + PERIOD_NS
+        if not self._has_news() and now_ns - self._looked_ns < _CALM_NS:
+            return
+        self._looked_ns = now_ns
         self._look_at_own(now_ns)
         if self._session.watches:
+            suspects = self._session.suspects()
+            pause_ns = hello_pause_ns(self._session.roster)
             for peer in self._session.roster.peers.values():
-                self._look_at(peer, now_ns)
+                silent = now_ns - peer.heard_ns > SILENT_HELLOS * pause_ns
+                self._look_at(peer, silent if suspects is None else peer.id in suspects, now_ns)
         if self._session.config.evict_after_s > 0 and self._held_up_ns >= 0:
             self._evict(now_ns)
+
+    def _has_news(self) -> bool:
+        """Whether anything has happened since this was last asked: it takes long to look at all."""
+        session, member, before = self._session, self._session.member, self._seen
+        assert member is not None
+        said = (session.notes_read, member.view.number, member.suspects())
+        self._seen = (*said, member.sent, self._delivered(), session.drains)
+        waits = member.blocked or self._blocked_ns >= 0 or member.deliverable() > 0
+        return waits or bool(self._slow) or bool(self._silent) or self._seen != before
 
     def _look_at_own(self, now_ns: int) -> None:
         session, member = self._session, self._session.member
@@ -150,7 +174,7 @@ class Health:
                 self._say("unblocked", session.config.name, now_ns, text)
             self._blocked_published = False
 
-    def _look_at(self, peer: Peer, now_ns: int) -> None:
+    def _look_at(self, peer: Peer, silent: bool, now_ns: int) -> None:
         roster = self._session.roster
         last = self._lives.setdefault(peer.id, peer.incarnation)
         if peer.incarnation > last:
@@ -165,7 +189,7 @@ class Health:
             self._slow.pop(peer.id, None)
             self._silent.pop(peer.id, None)
             return
-        self._look_at_silence(peer, now_ns)
+        self._look_at_silence(peer, silent, now_ns)
         self._look_at_speed(peer, now_ns)
 
     def news(self, kind: str, text: str, now_ns: int) -> None:
@@ -180,6 +204,7 @@ class Health:
         """Another view of an open group counts: say who came, and who went."""
         session = self._session
         names = self._names(view)
+        federated = session.config.reliability == "federation"
         for sender in view.present:
             self._gone.pop(sender, None)
         if before is not None:
@@ -191,7 +216,8 @@ class Health:
                 if sender != session.me.sender and not view.is_present(sender):
                     life, member = Source(sender, before.life(sender)), session.member
                     put_out = member is not None and member.was_put_out(life)
-                    kind = "evicted" if put_out or sender in self._silent else "left"
+                    put_out = put_out or sender in self._silent
+                    kind = ("failed" if federated else "evicted") if put_out else "left"
                     self._gone[sender] = kind
                     self._say(kind, names[sender], now_ns, f"{names[sender]} {_GONE[kind]}")
         there = ", ".join(names[sender] for sender in view.present[:_NAMES_SHOWN])
@@ -205,9 +231,7 @@ class Health:
         named = dict(zip(view.members, view.names, strict=True))
         return {one: name or self._session.roster.name_of(one) for one, name in named.items()}
 
-    def _look_at_silence(self, peer: Peer, now_ns: int) -> None:
-        patience_ns = SILENT_HELLOS * hello_pause_ns(self._session.roster)
-        silent = self._session.suspects(peer.id, now_ns - peer.heard_ns > patience_ns)
+    def _look_at_silence(self, peer: Peer, silent: bool, now_ns: int) -> None:
         if silent and peer.id not in self._silent:
             self._silent[peer.id] = peer.heard_ns
             text = f"nothing heard of {peer.name} for {(now_ns - peer.heard_ns) / 1e9:.1f} s"
@@ -358,9 +382,13 @@ class Health:
 
 _FINE: Final = (
     "joined", "left", "view", "recovered", "restarted", "rejoined", "unblocked", "state-begun",
-    "state-done", "resent", "neighbour", "neighbour-lost",
+    "state-done", "resent", "neighbour", "neighbour-lost", "opened", "manager",
 )  # fmt: skip
-_GONE: Final = {"evicted": "was put out: the others had to go on without it", "left": "left"}
+_GONE: Final = {
+    "evicted": "was put out: the others had to go on without it",
+    "failed": "failed: the others go on without it",
+    "left": "left",
+}
 
 
 def run_began_us(session: Session) -> int:
@@ -376,11 +404,3 @@ def run_began_us(session: Session) -> int:
         return max(said)
     lives = [peer.incarnation for peer in roster.peers.values() if peer.id in roster.members]
     return max([int(session.me.incarnation), *lives]) // 1000
-
-
-def purge_ratio(peer: Peer) -> float:
-    """The share of what came to a member that was replaced before its application took it."""
-    said = peer.status
-    purged = said.get("purged", 0)
-    came = purged + said.get("delivered", 0) + said.get("held", 0) + said.get("early", 0)
-    return purged / came if came > 0 else 0.0

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from semcast.errors import ConfigError, GroupClosedError, TransportError
+from semcast.errors import ConfigError, GroupClosedError, OtherKindError, TransportError
 from semcast.ids import Source
 from semcast.live.config import GroupConfig
 from semcast.live.hooks import Hooks
@@ -23,6 +23,7 @@ from semcast.live.host import hosting
 from semcast.live.host.engine import Engine
 from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import new_life
+from semcast.live.meeting.federation_session import FederationSession
 from semcast.live.meeting.gossip_session import GossipSession
 from semcast.live.meeting.open_session import OpenSession
 from semcast.live.meeting.session import Session
@@ -95,6 +96,8 @@ def new_session(
     kind: type[Session] = OpenSession if config.is_open else Session
     if config.reliability == "gossip":
         kind = GossipSession
+    elif config.reliability == "federation":
+        kind = FederationSession
     return kind(config, transport, seeds, life, stream, observer, interest=interest)
 
 
@@ -135,6 +138,11 @@ def incomplete(session: Session) -> GroupClosedError:
     roster = session.roster
     if isinstance(session, OpenSession | GossipSession):
         return GroupClosedError(session.why_not_in())
+    if isinstance(roster, ClosedRoster) and roster.federation_there:
+        return OtherKindError(
+            f"{config.group!r} is a federation, says {roster.open_there}; use federate",
+            "federation",
+        )
     if isinstance(roster, ClosedRoster) and roster.open_there:
         return GroupClosedError(
             f"group {config.group!r} is open, says {roster.open_there}: processes come and go "

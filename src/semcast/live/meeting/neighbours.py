@@ -1,4 +1,5 @@
-"""News of neighbours: what the overlay found out in; what applications are told, out.
+"""News of a group that gossips: what overlay and member found out in; what applications are told,
+out.
 
 Neighbours are a sample of a group that nobody knows in full, so nothing is said here of who joined
 the group or left it. A neighbour is named once it has said its name, which it does at once.
@@ -6,6 +7,7 @@ the group or left it. A neighbour is named once it has said its name, which it d
 
 from typing import Final, final
 
+from semcast.ids import Source
 from semcast.live.meeting.roster import Roster
 from semcast.protocol.epidemic.overlay.overlay import ALONE, DOWN, SPLIT, UP, OverlayEvent
 
@@ -39,6 +41,16 @@ class Neighbours:
             elif event.kind == ALONE:
                 text = "this member has no neighbour: it is cut off, or alone"
                 found.append(("isolated", roster.name, text))
+        return found
+
+    def on_silent(self, silent: list[tuple[Source, list[int]]]) -> list[Told]:
+        """Messages did not come, and nothing of their senders that could say so."""
+        found: list[Told] = []
+        for source, lost in silent:
+            name = source.name or f"{source.site:x}"
+            which = f"{lost[0]}" if len(lost) == 1 else f"{lost[0]} to {lost[-1]} ({len(lost)})"
+            text = f"of the messages of {name}, {which} did not come, and nothing came since"
+            found.append(("gap", name, text))
         return found
 
     def on_named(self, sender: int, roster: Roster) -> list[Told]:

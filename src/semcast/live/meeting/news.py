@@ -2,6 +2,7 @@
 
 from typing import final
 
+from semcast.ids import Source
 from semcast.protocol.machine import Machine
 from semcast.protocol.membership.transfer import Transfer
 
@@ -32,6 +33,8 @@ class News:
             if self._minority:
                 text = "too few members answer to agree on another view; nobody is put out"
                 found.append(("minority", text))
+        for source, first, last in member.take_gaps():
+            found.append(("gap", _gap_of(source, first, last)))
         return found + self._again(member)
 
     def _again(self, member: Machine) -> list[tuple[str, str]]:
@@ -62,3 +65,12 @@ def _state_of(transfer: Transfer) -> str:
         )
     lacking = "" if transfer.complete else ", and it is not complete"
     return f"the state is here: {transfer.messages} messages{lacking}"
+
+
+def _gap_of(source: Source, first: int, last: int) -> str:
+    which = f"{first}" if first == last else f"{first} to {last}"
+    name = source.name or f"{source.site:x}"
+    return (
+        f"{name} had forgotten this process when it sent {which}: what of that still stands comes "
+        "as state, and the rest does not come"
+    )

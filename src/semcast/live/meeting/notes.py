@@ -97,6 +97,8 @@ class NoteExchange(ABC):
         }
         # Datagrams that opened and made no sense; the opener counts those that did not open.
         self.refused_notes = 0
+        # Notes that were read; the roster changes with these, and with views.
+        self.notes_read = 0
         # The addresses at which this member began to look for others.
         self._seeds: Final = dict.fromkeys(seeds[:_SEEDS_MAX])
         self._stream: Final = stream
@@ -191,6 +193,7 @@ class NoteExchange(ABC):
 
     def _read_notes(self, now_ns: int) -> None:
         notes, self._notes = self._notes, []
+        self.notes_read += len(notes)
         for note, came in notes:
             try:
                 self._on_note(note, came)
@@ -329,5 +332,6 @@ def _new_roster(config: GroupConfig, incarnation: int) -> Roster:
         return GossipRoster(config.name, incarnation)
     if config.is_open:
         reads, feed = config.role == "reader", config.reliability == "sender"
-        return OpenRoster(config.name, incarnation, reads, feed)
+        federation = config.reliability == "federation"
+        return OpenRoster(config.name, incarnation, reads, feed, federation, config.stability)
     return ClosedRoster(config.name, incarnation, config.members, config.size)

@@ -29,6 +29,8 @@ from semcast.settings.table import GROUP_SIZE_MAX
 Row = tuple[str, int, str, int]
 # What is around the rows of a book, and around a row.
 _BOOK_BYTES: Final = 32
+# How votes travel unless a group says otherwise.
+_GOSSIP: Final = "gossip"
 # Somebody who is in no view, and not heard of for so long, is forgotten.
 FORGET_NS: Final = 10_000_000_000
 
@@ -36,11 +38,26 @@ FORGET_NS: Final = 10_000_000_000
 class OpenRoster(FreeRoster):
     """Who is known of an open group."""
 
-    def __init__(self, name: str, incarnation: int, reads: bool, feed: bool) -> None:
-        """`reads`: this process only receives. `feed`: each sender has readers of its own."""
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        reads: bool,
+        feed: bool,
+        federation: bool = False,
+        stability: str = _GOSSIP,
+    ) -> None:
+        """`reads`: this process only receives. `feed`: each sender has readers of its own.
+        `federation`: its members are the sites of one. `stability`: how members' votes travel.
+        """
         super().__init__(name, incarnation)
+        # Readers have no vote, and senders of a feed no need of one.
+        self._stability: Final = _GOSSIP if reads or feed or federation else stability
         self._reads: Final = reads
         self._feed: Final = feed
+        self._federation: Final = federation
+        # Others whose address is asked for, as that of members is.
+        self.wanted: Final[dict[int, None]] = {}
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -50,8 +67,17 @@ class OpenRoster(FreeRoster):
             {
                 "kind": "hello", "name": self.name, "open": True, "in": self.inside,
                 "reads": self._reads, "feed": self._feed, "try": self.tries, "status": dict(status),
+                **self._of_federation(), **self._of_stability(),
             }
         )  # fmt: skip
+
+    def _of_stability(self) -> dict[str, str]:
+        """How members' votes travel, unless it is as usual."""
+        return {} if self._stability == _GOSSIP else {"stability": self._stability}
+
+    def _of_federation(self) -> dict[str, Any]:
+        """What only sites say: that they are, and how many are together."""
+        return {"federation": True, "sites": len(self.members)} if self._federation else {}
 
     def book(self, senders: Iterable[int], bytes_max: int) -> list[list[Row]]:
         """Where these are, as far as that is known, in parts of at most so many bytes, or a row."""
@@ -74,14 +100,27 @@ class OpenRoster(FreeRoster):
         return [peer.address for peer in known if peer.address[1] > 0 and not self.gone(peer.id)]
 
     def unknown(self) -> list[int]:
-        """Members that nobody has said the address of."""
+        """Members, and others that are wanted, that nobody has said the address of."""
         return [
             one
-            for one in self.members
+            for one in (*self.members, *self.wanted)
             if one != self.me and (one not in self.peers or self.peers[one].address[1] == 0)
         ]
 
     # -- in ----------------------------------------------------------------------------------------
+
+    def is_of_kind(self, reliability: str, said: Mapping[str, Any]) -> bool:
+        if not super().is_of_kind(reliability, said):
+            return False
+        other = str(said.get("stability", _GOSSIP))[:16]
+        if reliability != "group" or self._reads or said.get("reads") is True:
+            return True
+        if other == self._stability:
+            return True
+        # Its votes would be counted by nobody, and nothing would ever be stable.
+        who = repr(str(said.get("name"))[:64])
+        self.other_kind = f"{who} has another stability; join with stability={other!r}"
+        return False
 
     def on_hello(
         self, said: Mapping[str, Any], sender: int, incarnation: int, address: Address, now_ns: int
@@ -156,9 +195,12 @@ class OpenRoster(FreeRoster):
     def forget(self, now_ns: int) -> list[int]:
         """Forget those who are in no view and not heard of; says who they are."""
         old_ns = now_ns - FORGET_NS
-        found = []
+        found: list[int] = []
+        if len(self.peers) < len(self.members):  # all of them are in the view
+            return found
+        members = set(self.members)
         for peer in list(self.peers.values()):
-            if peer.id not in self.members and peer.heard_ns < old_ns:
+            if peer.id not in members and peer.heard_ns < old_ns:
                 del self.peers[peer.id]
                 self.left.pop(peer.id, None)
                 self.evicted.pop(peer.id, None)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from semcast.ids import Source
+from semcast.ids import NEVER, Source
 from semcast.live.meeting.crowd import Crowd
 from semcast.live.meeting.door import Came, next_life
 from semcast.live.meeting.entrance import SEEK_NS, Entrance
@@ -22,6 +22,7 @@ from semcast.live.meeting.news import News
 from semcast.live.meeting.notes import hello_pause_ns
 from semcast.live.meeting.why_not import stay_out
 from semcast.live.sockets.address import Address
+from semcast.protocol.machine import Machine
 from semcast.protocol.membership.newcomer import Newcomer
 from semcast.protocol.membership.view import View, scatter
 from semcast.wire.limits import Limits
@@ -30,9 +31,15 @@ from semcast.wire.limits import Limits
 _SEEK_MORE_NS: Final = 30_000_000
 # So many members, beside the first, answer the first hello of a newcomer; twice as many the next.
 _PORTERS: Final = 1
+# In a group of so few, a process that has come in says so at once.
+_FEW: Final = 16
 # The first member says hello at least so often, so that groups that were begun apart meet; and so
 # does a reader, whom no view names.
 _PRESENCE_NS: Final = 2_000_000_000
+# So many processes that were forgotten are remembered as such.
+_FORGOTTEN_MAX: Final = 1024
+# One of them is asked at most so often to prove that it is there again.
+_ASK_AGAIN_NS: Final = 100_000_000
 
 
 class OpenSession(Entrance):
@@ -45,6 +52,8 @@ class OpenSession(Entrance):
         # The view that this session has acted on.
         self._seen: View | None = None
         self._news = News()
+        # Those that were forgotten lately: where they were, and when they may be asked again.
+        self._forgotten: dict[int, tuple[Address, int]] = {}
         # How often this process came back by itself.
         self.rejoined = 0
         self._crowd = Crowd()
@@ -110,15 +119,24 @@ class OpenSession(Entrance):
             return
         if member.view is not self._seen:
             self._on_view(member.view, now_ns)
-        if not self._open.inside and self._open.other_kind and not self.door.proved:
+        if not self._open.inside and self.rejoined == 0:
             self._stay_out_soon(now_ns)
         for kind, text in self._news.of(member):
             self._say_that(kind, text, now_ns)
         if member.out and self.ended is None:
-            self._rejoin(now_ns)
+            self._end_or_rejoin(member, now_ns)
         elif not self._open.inside and member.inside and now_ns >= self._in_after_ns():
             self._open.inside = True
+            self._say_soon(now_ns)
+
+    def _say_soon(self, now_ns: int) -> None:
+        """Say how this process is doing, now that it is in. Of a crowd that has come in together
+        not all do so at once, since each is heard by all.
+        """
+        if len(self._open.members) <= _FEW:
             self.say_hello(now_ns)
+        else:
+            self._hello_ns = now_ns + self._stream.randrange(hello_pause_ns(self._open))
 
     def _say_that(self, kind: str, text: str, now_ns: int) -> None:
         if self.on_news is not None:
@@ -131,11 +149,7 @@ class OpenSession(Entrance):
             self.on_view(self._seen, view, now_ns)
         self._seen = view
         self._open.install(view, now_ns)
-        for sender in view.present:
-            life = Source(sender, view.life(sender))
-            known = self.door.proved.get(sender, -1) >= life.incarnation
-            if sender != self.me.sender and not known and self.opener.prove(life, 0):
-                self.door.vouch(life)
+        self._vouch(view)
         for sender in self._open.unknown():
             if self.door.has_place(sender):
                 self._open.moved(sender, view.life(sender), self.door.place_of(sender))
@@ -145,6 +159,23 @@ class OpenSession(Entrance):
             self._tell_places([one for one in view.present if one not in before])
         self._seek_places(now_ns)
         self._forget(now_ns)
+
+    def _vouch(self, view: View) -> None:
+        """Whoever is in a view has proved to be there, if not to this process."""
+        for sender in view.present:
+            life = Source(sender, view.life(sender))
+            known = self.door.proved.get(sender, -1) >= life.incarnation
+            if sender != self.me.sender and not known and self.opener.prove(life, 0):
+                self.door.vouch(life)
+
+    def _end_or_rejoin(self, member: Machine, now_ns: int) -> None:
+        """The others have gone on without this member. If its application was too slow for them it
+        would be so again, and they would wait each time: it does not come back by itself.
+        """
+        if self.config.evict_after_s > 0 and member.stats()["early_held"] > 0:
+            self._end_in_the_way()
+        else:
+            self._rejoin(now_ns)
 
     def _rejoin(self, now_ns: int) -> None:
         """The others have gone on without this life: come back in another. Until then the
@@ -169,12 +200,14 @@ class OpenSession(Entrance):
         found = self._seen is not None and len(self._seen.present) > 1
         return self._seek_ns + (_SEEK_MORE_NS if found else SEEK_NS)
 
-    def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
-        return self.member is not None and member in self.member.suspects()
+    def suspects(self) -> list[int] | None:
+        return [] if self.member is None else self.member.suspects()
 
     # -- turns -------------------------------------------------------------------------------------
 
     def take_in(self, received: list[tuple[bytes, Address]], now_ns: int) -> None:
+        if self.ended is not None:
+            return  # a newcomer that was answered would wait for this process
         super().take_in(received, now_ns)
         self._follow(now_ns)
 
@@ -205,10 +238,15 @@ class OpenSession(Entrance):
     def say_hello(self, now_ns: int) -> None:
         """Say that this process is there: often while it is not in; then when there is news."""
         roster = self._open
-        seeking = not roster.inside
+        if self.ended is not None:
+            self._hello_ns = NEVER
+            return
+        # Whoever is in the view and waits for its vote is known to all from there.
+        seeking = not roster.inside and not self._is_named()
         if seeking:
             answered = self._newcomer is not None and self._newcomer.answered
-            pause_ns, roster.tries = self._crowd.spoke(answered)
+            leaves, late_ns = self._crowd.has_elder(now_ns), max(0, now_ns - self._hello_ns)
+            pause_ns, roster.tries = self._crowd.spoke(answered, leaves, late_ns)
         else:
             pause_ns = hello_pause_ns(roster)
             roster.tries = 0
@@ -228,6 +266,11 @@ class OpenSession(Entrance):
         for seed in self._seeds:
             if seed not in known:
                 self.transport.send(seed, [datagram])
+
+    def _is_named(self) -> bool:
+        """Whether a view names this process to others."""
+        agreed = self._newcomer is None and not self._feed and not self._reads
+        return agreed and self._seen is not None and len(self._seen.present) > 1
 
     def _on_hello(self, said: Mapping[str, Any], came: Came) -> None:
         if not self._is_of_this_kind(said):
@@ -253,7 +296,7 @@ class OpenSession(Entrance):
         reads, inside = said.get("reads") is True, said.get("in") is True
         own = (int(self.me.incarnation), int(self.me.sender))
         if self._newcomer is not None and not reads and (inside or (life, sender) < own):
-            self._newcomer.wait(came.now_ns)
+            self._newcomer.wait(came.now_ns, self._crowd.others)
         if self._feed:
             return not (self._reads and reads)
         if not self.transport.multicast and self._reads != reads:
@@ -274,7 +317,12 @@ class OpenSession(Entrance):
         super()._believe(said, came)
         peer = self._open.peers.get(int(came.source.sender))
         if self.member is not None and peer is not None and not peer.reads:
-            self.member.met(came.source, came.now_ns)
+            self._meet(said, came)
+
+    def _meet(self, said: Mapping[str, Any], came: Came) -> None:  # noqa: ARG002
+        """Let the protocol know of a process that has said hello."""
+        assert self.member is not None
+        self.member.met(came.source, came.now_ns)
 
     def _is_stranger(self, source: Source) -> bool:  # noqa: ARG002
         return False
@@ -292,8 +340,12 @@ class OpenSession(Entrance):
             self._seek(now_ns)
 
     def _let_in(self, came: Came) -> bool:
+        news = self._open.news
         if not super()._let_in(came):
             return False
+        if not self._feed and not self._reads:
+            # What it says now to be let in is all that it needs; no hello names it.
+            self._open.news = news
         self._open.place(came.source, came.address, came.now_ns)
         self.transport.peers = self._open.addresses()
         if self._reads and self.member is not None:
@@ -304,10 +356,31 @@ class OpenSession(Entrance):
         """Forget those who are gone, so that there is room for others. What comes of such a life
         later counts only if it proves anew that it is there.
         """
-        for sender in self._open.forget(now_ns):
+        forgotten = self._open.forget(now_ns)
+        for sender in forgotten:
+            if self.door.has_place(sender):
+                self._forgotten.pop(sender, None)
+                self._forgotten[sender] = (self.door.place_of(sender), now_ns)
+                if len(self._forgotten) > _FORGOTTEN_MAX:
+                    del self._forgotten[next(iter(self._forgotten))]
             self.door.forget(sender)
             self.opener.forget(sender)
-        self.transport.peers = self._open.addresses()
+        if forgotten:
+            self.transport.peers = self._open.addresses()
+
+    def _on_unproved(self, frames: bytes, came: Came) -> None:  # noqa: ARG002
+        """One that was forgotten speaks: it was cut off or stopped, and does not know what became
+        of it. It can be told only once it has proved anew to be there. It is asked to at the
+        address where it was, however little it says, but not often.
+        """
+        sender = int(came.source.sender)
+        place, not_before_ns = self._forgotten.get(sender, (None, 0))
+        if place != came.address or came.now_ns < not_before_ns:
+            return
+        self._forgotten[sender] = (came.address, came.now_ns + _ASK_AGAIN_NS)
+        challenge = self.door.challenge(came)
+        if challenge is not None and self.door.may_send(came.now_ns):
+            self.send_note(challenge, came.address)
 
     def evict(self, member: int, now_ns: int) -> None:
         """Wish that a member be put out; the others have to agree."""

@@ -72,7 +72,9 @@ class Places(Session):
             return
         self._where_ns = now_ns + self._where_pause_ns
         self._where_pause_ns = min(2 * self._where_pause_ns, _WHERE_NS_MAX)
-        known = [one for one in self._open.members if self.door.has_place(one)]
+        # A newcomer, who has no view yet, asks those that it has met.
+        candidates = self._open.members or tuple(self.door.proved)
+        known = [one for one in candidates if self.door.has_place(one)]
         if known:
             soon = self._where_pause_ns <= 4 * _WHERE_NS
             first = known[0] if soon else self._stream.choice(known)

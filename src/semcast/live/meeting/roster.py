@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
-from semcast.ids import ID_MAX
+from semcast.ids import ID_MAX, Source
 from semcast.live.config import NAME_BYTES_MAX
 from semcast.live.sockets.address import Address
 
@@ -53,6 +53,11 @@ class Peer:
     reads: bool = False
     # A digest of all lives that it knows.
     known: str = ""
+
+    @property
+    def source(self) -> Source:
+        """The life that is known of it."""
+        return Source(self.id, self.incarnation)
 
 
 class Roster(ABC):
@@ -133,6 +138,14 @@ class Roster(ABC):
         peer = self.peers.get(sender)
         if peer is not None and peer.incarnation == incarnation:
             peer.address = address
+
+
+def purge_ratio(peer: Peer) -> float:
+    """The share of what came to a member that was replaced before its application took it."""
+    said = peer.status
+    purged = said.get("purged", 0)
+    came = purged + said.get("delivered", 0) + said.get("held", 0) + said.get("early", 0)
+    return purged / came if came > 0 else 0.0
 
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)

@@ -10,10 +10,10 @@ import random
 from collections import deque
 from collections.abc import Callable, Container
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from semcast.errors import GroupClosedError, RemoteProtocolError
-from semcast.ids import EVERYBODY, NEVER, Source
+from semcast.ids import EVERYBODY, Source
 from semcast.live.config import GroupConfig
 from semcast.live.meeting.closed_roster import ClosedRoster
 from semcast.live.meeting.door import Came, later_life
@@ -34,8 +34,6 @@ from semcast.wire.opener import REPLAYS
 
 # So many notes wait until messages were dealt with; more of them are read at once.
 _NOTES_MAX: Final = 64
-# A member that came back to a closed group is in when it has a vote on everything; or then.
-_VOTE_NS: Final = 1_000_000_000
 # Why datagrams do not open that were sealed with another secret, or by another version.
 _OTHERWISE: Final = ("key", "tag", "suite", "version")
 # A datagram that the socket had no room for is tried again after so long.
@@ -68,12 +66,10 @@ class Session(NoteExchange):
         self._interest: Final = interest
         # Whether this process looks for the group while its application still has a former member.
         self.seeking = False
-        # Until when a member that came back waits for a vote on everything, and whether it has done
-        # so: with stability in rounds, a group in which nobody sends holds no round.
-        self._vote_by_ns = NEVER
-        self._waited = False
         # What the application has still to take of a former member's.
         self.leftover: deque[Message] = deque()
+        # Whether its application wants to know what it has to undo, in a federation.
+        self.wants_undo = True
         # How many callers wait until everybody has what was sent.
         self.drains = 0
         # Why this member cannot go on, once it cannot.
@@ -179,8 +175,6 @@ class Session(NoteExchange):
         running = self.member is not None and not self.seeking
         if self.member is not None and running and self.member.next_deadline_ns() <= now_ns:
             self.member.on_timer(now_ns)
-        if now_ns >= self._vote_by_ns:
-            self._vote_by_ns, self._waited = NEVER, True
         if now_ns >= self._hello_ns:
             self.say_hello(now_ns)
         if self.member is None and self.roster.complete:
@@ -191,7 +185,7 @@ class Session(NoteExchange):
         """When to call `on_timer` and `flush` at the latest."""
         if self._notes:
             return 0
-        soonest = min(self._hello_ns, self._vote_by_ns)
+        soonest = self._hello_ns
         if self.member is not None and not self.seeking:
             soonest = min(soonest, self.member.next_deadline_ns())
         if self._retry_ns >= 0:
@@ -233,11 +227,11 @@ class Session(NoteExchange):
     @property
     def inside(self) -> bool:
         """Whether this member is in: from now on it misses nothing."""
-        return self.member is not None and (self.member.inside or self._waited)
+        return self.member is not None and self.member.inside
 
-    def suspects(self, member: int, silent: bool) -> bool:  # noqa: ARG002
-        """Whether a member may be dead; `silent` if no hello of it came for long."""
-        return silent
+    def suspects(self) -> list[int] | None:
+        """Who may be dead, as the protocol says; None if whoever says no hello for long is."""
+        return None
 
     @property
     def watches(self) -> bool:
@@ -246,6 +240,10 @@ class Session(NoteExchange):
 
     def counters(self) -> dict[str, int]:
         """Counters and gauges of a kind of session, beside those that all have."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """What only members of this kind of group say of themselves, if somebody asks."""
         return {}
 
     @property
@@ -262,6 +260,13 @@ class Session(NoteExchange):
             self._unsent.append((to, datagrams[taken:]))
             self._retry_ns = now_ns + RETRY_NS
 
+    def to_undo(self) -> list[Message]:
+        """What the application is to undo before it gets anything else."""
+        return []
+
+    def undid(self, messages: list[Message]) -> None:
+        """The application has undone these."""
+
     # -- members -----------------------------------------------------------------------------------
 
     def _on_roster(self, now_ns: int) -> None:
@@ -277,11 +282,7 @@ class Session(NoteExchange):
                 self._complete(now_ns)
             return
         if roster.evicted.get(roster.me, -1) >= self.me.incarnation:
-            self.end(
-                f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
-                "way for longer than evict_after_s; join again",
-                may_take=True,
-            )
+            self._end_in_the_way()
         if roster.former_incarnation > self.me.incarnation:
             self._end_for_namesake()
         self._remove_gone(now_ns)
@@ -298,6 +299,14 @@ class Session(NoteExchange):
             return False
         self._begin(life)
         return True
+
+    def _end_in_the_way(self) -> None:
+        """The others have put this member out, as `evict_after_s` says."""
+        self.end(
+            f"{self.config.name} was put out of group {self.config.group!r}: it stood in the "
+            "way for longer than evict_after_s; join again",
+            may_take=True,
+        )
 
     def _end_for_namesake(self) -> None:
         """Another process has this name, and is there."""
@@ -330,7 +339,6 @@ class Session(NoteExchange):
         limits = replace(limits, only=self._interest)
         view, observer, joins = roster.view(limits.f), self._observer(self.me), roster.was_here
         self.member = self._make(limits, self.me, view, self._stream, observer, joins)
-        self._vote_by_ns = now_ns + _VOTE_NS
         self._remove_gone(now_ns)
         self.say_hello(now_ns)
 

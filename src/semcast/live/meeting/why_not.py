@@ -38,11 +38,13 @@ def why_not_alone(session: Session, other_kind: str) -> str:
 def why_nobody(session: Session) -> str:
     """What to say if nobody has answered, or those who have did not let this process in."""
     config, waited_s = session.config, session.config.join_timeout_s
-    if session.roster.peers:
-        names = ", ".join(sorted(peer.name for peer in session.roster.peers.values())[:8])
+    names = sorted(peer.name for peer in session.roster.peers.values() if peer.name)
+    if names:
         return (
             f"{config.name!r} was not let into group {config.group!r} in {waited_s:g} s, "
-            f"though {names} answered: can a majority of its members talk with each other?"
+            f"though {', '.join(names[:8])} answered: can a majority of its members talk with each "
+            "other? It lets nobody in otherwise; of two members the older one has to be there "
+            "(see quorum)"
         )
     hint = (
         "`semcast doctor` tells whether multicast reaches this machine; where it does not, say "

@@ -1,0 +1,120 @@
+"""Federations for people and programs: a scenario in; a table or JSON out, and a journal."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from semcast.cli._output import print_json, print_table, print_words
+
+if TYPE_CHECKING:
+    from semcast.check import Report
+    from semcast.sim.propagation.federation_scenario import FederationScenario
+    from semcast.sim.propagation.outcome import FederationOutcome
+
+VIOLATION: Final = 1
+VIOLATIONS_SHOWN_MAX: Final = 10
+Show = Callable[[float], None] | None
+
+
+def run(
+    scenario: "FederationScenario",
+    name: str,
+    seed: int,
+    folder: Path | None,
+    check: bool,
+    as_json: bool,
+    show: Show,
+) -> int:
+    """Run it. The exit code is 1 if a promise was broken."""
+    from semcast.sim.propagation.world import run_federation
+
+    found = run_federation(scenario, seed, check or folder is not None, show, name)
+    report = written = None
+    if folder is not None:
+        from semcast.journal import write_journal
+
+        assert found.journal is not None
+        written = write_journal(found.journal, folder)
+    if check:
+        from semcast.sim.exploring.federation_judge import report_of
+
+        assert found.journal is not None
+        report = report_of(found.journal, found.outcome.quiescent)
+    if as_json:
+        print_json(_as_json(scenario, seed, found.outcome, report, written))
+    else:
+        _print(scenario, seed, found.outcome, report)
+        if written is not None:
+            print_words(f"Journal: {written}")
+    return 0 if report is None or report.ok else VIOLATION
+
+
+def _as_json(
+    scenario: "FederationScenario",
+    seed: int,
+    outcome: "FederationOutcome",
+    report: "Report | None",
+    written: Path | None,
+) -> dict[str, Any]:
+    return {
+        "model": scenario.model,
+        "seed": seed,
+        "sites_count": scenario.sites,
+        "groups": {name: list(sites) for name, sites in scenario.groups_of_run(seed).items()},
+        "protocol": scenario.federation.protocol,
+        "recovery": scenario.federation.recovery,
+        **asdict(outcome),
+        "journal_file": None if written is None else str(written),
+        "checked": None if report is None else report.judged,
+        "violations": None if report is None else [str(one) for one in report.violations],
+    }
+
+
+def _print(
+    scenario: "FederationScenario",
+    seed: int,
+    outcome: "FederationOutcome",
+    report: "Report | None",
+) -> None:
+    rows = [
+        ("messages for each multicast (N)", _number(outcome.messages_per_multicast)),
+        ("  transmissions, on a medium", _number(outcome.transmissions_per_multicast)),
+        ("  datagrams, with acknowledgements", _number(outcome.datagrams_per_multicast)),
+        ("delay until all have it, mean (D)", f"{_number(outcome.delay_mean_ms)} ms"),
+        ("  p99", f"{_number(outcome.delay_p99_ms)} ms"),
+        ("load of a site, mean", _number(outcome.load_mean)),
+        ("  of the busiest", _number(outcome.load_max)),
+        ("multicast", f"{outcome.sent}"),
+        ("delivered", f"{outcome.delivered}"),
+        *((f"purged, {where}", f"{count}") for where, count in outcome.purged.items()),
+        ("longest blocked", f"{outcome.blocked_share_max:.1%} of the time"),
+    ]
+    print_table(scenario.title or "A federation", ["", "value"], rows)
+    print_words(
+        f"{scenario.sites} sites in {len(scenario.groups_of_run(seed))} groups, protocol "
+        f"{scenario.federation.protocol}, seed {seed}. The load is what a site sends and receives, "
+        "for each multicast of the federation.",
+        *_verdict(outcome, report),
+    )
+
+
+def _verdict(outcome: "FederationOutcome", report: "Report | None") -> list[str]:
+    sentences = []
+    if not outcome.quiescent:
+        sentences.append(
+            f"The federation had not come to rest when the run ended at {outcome.ended_s:g} s; "
+            "raise drain_s if it should have."
+        )
+    if report is None:
+        sentences.append("Nothing was checked.")
+    elif report.ok:
+        sentences.append(f"Checked, and kept: {', '.join(report.judged)}.")
+    else:
+        sentences.append(f"VIOLATED, {len(report.violations)} times:")
+        sentences += [str(one) for one in report.violations[:VIOLATIONS_SHOWN_MAX]]
+    return sentences
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
