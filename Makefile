@@ -42,7 +42,7 @@ $(VENV)/.deps: constraints.txt pyproject.toml tools/requirements.py | preflight
 
 $(VENV)/.installed: $(VENV)/.deps $(SOURCES)
 	@rm -rf build
-	@$(INSTALL) "Setting up, 3 of 3: semcast itself is compiled, a minute or two" \
+	@$(INSTALL) "Setting up, 3 of 3: semcast itself is compiled, up to ten minutes" \
 		--no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
@@ -111,12 +111,13 @@ coverage: $(VENV)/.dev ## Branch coverage of the core (interpreted)
 	@$(PURE) $(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
 
 .PHONY: bench
-bench: setup-dev ## Time the hot path, the simulator, a group of 64, stability rounds and a million that gossip
+bench: setup-dev ## Time the hot path, the simulator, a group of 64, stability rounds, gossip, federations
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.simulator
 	@$(BIN)/python -m bench.group
 	@$(BIN)/python -m bench.stability
 	@$(BIN)/python -m bench.epidemic
+	@$(BIN)/python -m bench.federation
 
 .PHONY: bench-peers
 bench-peers: setup-dev ## semcast beside its peers, in .venv-peers; PEERS="--only zmq,semcast" for a part
@@ -147,7 +148,11 @@ bench-overlay: setup-dev ## 10,000 members form an overlay of partial views, and
 
 .PHONY: bench-gossip
 bench-gossip: setup-dev ## 40 live processes that gossip, under overload, with eager and with random purging; GOSSIP="--members 20"
-	@$(BIN)/python -m bench.gossip $(GOSSIP)
+	@$(BIN)/python -m bench.gossip --verify $(GOSSIP)
+
+.PHONY: bench-federation
+bench-federation: setup-dev ## Messages a second through live trees of 3 and 7 processes, beside a central site and two phases; FEDERATION="--processes 3"
+	@$(BIN)/python -m bench.federation $(FEDERATION)
 
 .PHONY: bench-spark
 bench-spark: setup-dev ## Verify, analyse and profile 50 million rows, beside DuckDB; SPARK="--rows 10,50,100"

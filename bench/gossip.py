@@ -5,8 +5,8 @@ than links are allowed to carry it; all of them now and then send something that
 The share of the latter that reached more than 95% of the members is measured with eager purging,
 and with random dropping beside it (PSRM §4.3; the paper's own setting is simulated, see
 `examples/scenarios/psrm.toml`). The journals of all members go through the checkers, and with
-`--verify` those with eager purging through `semcast verify`. JSON goes to standard output, a table
-to standard error.
+`--verify` through `semcast verify` too, which has to say the same. JSON goes to standard output, a
+table to standard error.
 """
 
 import argparse
@@ -136,19 +136,31 @@ def main(arguments: list[str] | None = None) -> int:
     shape |= {"rate_msg_s": chosen.rate, "kept_msg_s": chosen.kept}
     with tempfile.TemporaryDirectory() as name:
         found = [run(policy, shape, Path(name, policy)) for policy in POLICIES]
-        verified = _verify(str(Path(name, POLICIES[0]))) if chosen.verify else None
-    print(json.dumps({"runs": found, "verified": verified}, indent=2))
+        if chosen.verify:
+            for one in found:
+                one["verified"] = _verify(str(Path(name, one["policy"])))
+    print(json.dumps({"runs": found}, indent=2))
     _show(found)
     # Random dropping is here to show that it loses what eager purging keeps.
     faults = {name for one in found for name in one["broken"]} - {"Atomicity"}
-    return 1 if faults or found[0]["broken"] or verified is False else 0
+    return 1 if faults or found[0]["broken"] or not all(map(agrees, found)) else 0
 
 
-def _verify(folder: str) -> bool:
-    program = "import sys; from semcast.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "verify", folder]
-    done = subprocess.run(command, check=False, stdout=sys.stderr)
-    return done.returncode == 0
+def agrees(one: dict[str, Any]) -> bool:
+    """Whether `semcast verify`, if it was run, found broken what the checkers found."""
+    verified = one.get("verified")
+    if verified is None:
+        return True
+    return {name for name, row in verified.items() if row["violations"]} == set(one["broken"])
+
+
+def _verify(folder: str) -> dict[str, Any]:
+    """What `semcast verify` says of a folder: by property, how much it judged and what broke."""
+    command = [sys.executable, "-m", "semcast", "verify", folder, "--json"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)["properties"]
+    assert isinstance(found, dict)
+    return found
 
 
 def _show(found: list[dict[str, Any]]) -> None:

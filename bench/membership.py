@@ -89,17 +89,22 @@ def forming(count: int) -> dict[str, Any]:
         for one in some:
             one.tell("count", count)
         complete_s = max(one.hear() for one in some) - at_s
-        return {"members": count, "join_s": _spread(times), "complete_s": complete_s}
+        # The processes are new, so this is all that they have taken, their start included.
+        took_s = sum(one.do("cpu") for one in some)
+        found = {"members": count, "join_s": _spread(times), "complete_s": complete_s}
+        return found | {"processor_s": took_s}
 
 
 def idle(count: int, seconds: float) -> dict[str, Any]:
     """What an idle member of so many takes of a processor."""
     group = _name()
     with workers(count) as some:
-        for one in some:
-            one.tell("join", group, {"deliver_own": False})
-        for one in some:
-            one.hear()
+        for first in range(0, count, 8):
+            few = some[first : first + 8]
+            for one in few:
+                one.tell("join", group, {"deliver_own": False})
+            for one in few:
+                one.hear()
         for one in some:
             one.tell("count", count)
         for one in some:
@@ -257,12 +262,18 @@ def main(words: list[str] | None = None) -> int:
     add = parser.add_argument
     add("--only", action="append", choices=PARTS, help="a part; may be given several times")
     add("--rounds", type=int, default=100, help="joins, and a tenth as many crashes: 100")
-    add("--members", type=int, default=64, help="processes that form a group, or are idle: 64")
+    add("--members", type=int, default=64, help="processes that form a group: 64")
+    add("--idle", type=int, default=100, help="members that do nothing: 100")
     add("--seconds", type=float, default=30.0, help="of churn: 30")
     add("--json", type=Path, help="save the JSON here instead of printing it")
     chosen = parser.parse_args(words)
-    if chosen.rounds < 1 or not 1 <= chosen.members <= 512 or not 0 < chosen.seconds <= 3600:
-        parser.error("--rounds from 1, --members from 1 to 512, --seconds up to 3600")
+    if (
+        chosen.rounds < 1
+        or not 1 <= chosen.members <= 512
+        or not 1 <= chosen.idle <= 512
+        or not 0 < chosen.seconds <= 3600
+    ):
+        parser.error("--rounds from 1, --members and --idle from 1 to 512, --seconds up to 3600")
     why = cannot_lose()
     if why:
         print(f"bench.membership: no loss, because {why}", file=sys.stderr)
@@ -279,7 +290,7 @@ def main(words: list[str] | None = None) -> int:
     if "forming" in parts:
         found["forming"] = forming(chosen.members)
     if "idle" in parts:
-        found["idle"] = idle(chosen.members, 10.0)
+        found["idle"] = idle(chosen.idle, 10.0)
     if "churn" in parts:
         found["churn"] = churn(chosen.seconds, 0.0 if why else 5.0)
     if "crash" in parts:

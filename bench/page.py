@@ -1,6 +1,6 @@
 """Tables that a benchmark measured go into a page of the docs, between two marks.
 
-What people wrote before and after the marks stays. A file without marks is written anew.
+What people wrote before and after the marks stays. A page that has no marks is left alone.
 """
 
 from pathlib import Path
@@ -14,11 +14,22 @@ def mark_of(command: str) -> str:
     return f"<!-- measured: begin (written by {command}) -->"
 
 
+def refused(path: Path, begin: str) -> str:
+    """Why a page cannot be written between these marks; nothing if it can."""
+    if not path.exists():
+        return ""
+    _, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    if found and END in rest:
+        return ""
+    return f"{path} has no marks; put these lines where the table belongs:\n{begin}\n{END}"
+
+
 def write_between(path: Path, begin: str, text: str) -> None:
-    """Put the text between the marks, or into a file of its own."""
+    """Put the text between the marks, or into a file of its own if there is none."""
+    why_not = refused(path, begin)
+    if why_not:
+        raise ValueError(why_not)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, found, rest = old.partition(begin)
-    _, end, after = rest.partition(END)
-    marked = f"{begin}\n\n{text.strip()}\n\n{END}"
-    whole = before + marked + after if found and end else f"{marked}\n"
-    path.write_text(whole, encoding="utf-8")
+    before, _, rest = old.partition(begin)
+    after = rest.partition(END)[2] if old else "\n"
+    path.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{END}{after}", encoding="utf-8")

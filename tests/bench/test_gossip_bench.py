@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bench.gossip import main
+from bench.gossip import agrees, main
 
 
 def test_a_few_processes_gossip_and_their_journals_hold(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,3 +17,11 @@ def test_a_few_processes_gossip_and_their_journals_hold(capsys: pytest.CaptureFi
         assert set(one["broken"]) <= {"Atomicity"}
     assert eager["broken"] == []
     assert random["purged_relay"] == 0
+
+
+def test_what_spark_says_of_a_journal_is_what_the_checkers_say() -> None:
+    broken, whole = {"judged": 9, "violations": 2}, {"judged": 9, "violations": 0}
+    assert agrees({"broken": []})
+    assert agrees({"broken": ["Atomicity"], "verified": {"Atomicity": broken, "Relaying": whole}})
+    assert not agrees({"broken": [], "verified": {"Atomicity": broken, "Relaying": whole}})
+    assert not agrees({"broken": ["Atomicity"], "verified": {"Atomicity": whole}})

@@ -125,6 +125,10 @@ def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:
     other = tmp_path / "other.md"
     write_page(other, "new")
     assert other.read_text() == f"{BEGIN}\n\nnew\n\n{END}\n"
+    other.write_text("what people wrote")
+    with pytest.raises(ValueError, match="has no marks"):
+        write_page(other, "new")
+    assert other.read_text() == "what people wrote"
 
 
 def test_the_page_has_the_marks() -> None:

@@ -1,0 +1,27 @@
+"""`python -m bench.federation` measures all three protocols; here for a few messages."""
+
+import json
+
+import pytest
+from bench.federation import PROTOCOLS, agree, main
+
+
+def test_all_three_protocols_are_measured_and_orders_agree(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--messages", "20", "--processes", "3"]) == 0
+    out, table = capsys.readouterr()
+    assert all(protocol in table for protocol in PROTOCOLS), "nothing is cut off"
+    found = json.loads(out)["runs"]
+    assert [one["protocol"] for one in found] == list(PROTOCOLS)
+    for one in found:
+        assert one["multicasts"] == 20 * 7
+        assert one["multicasts_s"] > 0
+        assert one["deliveries_s"] > one["multicasts_s"]
+        assert 0 < one["delay_ms_median"] <= one["delay_ms_p99"]
+
+
+def test_orders_that_do_not_agree_are_found() -> None:
+    first, second, other = ("alpha", "a", 1), ("beta", "b", 1), ("gamma", "c", 1)
+    assert agree([[first, second], [first, other, second], []])
+    assert not agree([[first, second], [second, first]])
