@@ -608,8 +608,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "        if inbound.begin(stable):\n",
-                "        if inbound.begin(stable + 1):\n",
+                "        if self.endings.begin(inbound, stable):\n",
+                "        if self.endings.begin(inbound, stable + 1):\n",
             ),
             Patch(
                 "protocol/streams/intake.py",
@@ -735,8 +735,8 @@ MUTANTS: Final = (
         (
             Patch(
                 "protocol/streams/intake.py",
-                "        if inbound.begin(stable):\n",
-                "        if inbound.begin(stable + 1):\n",
+                "        if self.endings.begin(inbound, stable):\n",
+                "        if self.endings.begin(inbound, stable + 1):\n",
             ),
             Patch(
                 "protocol/streams/intake.py",
