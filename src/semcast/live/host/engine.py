@@ -206,12 +206,11 @@ class Engine:
             return message
         self.lock.acquire()
         try:
-            self._receiving()
-            self._serve()
-            member = self._receiving()
             now_ns = self.clock.now_ns()
-            self._attend(member, now_ns)
-            message = self._take_one(member, now_ns)
+            # Meanwhile the member may begin another life, so it is asked for again.
+            self._attend(self._receiving(), now_ns)
+            self._serve()
+            message = self._take_one(self._receiving(), now_ns)
             if message is None:
                 until_ns = self.clock.until_ns(timeout)
             while message is None:

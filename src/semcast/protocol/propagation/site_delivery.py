@@ -129,9 +129,12 @@ class SiteDelivery:
         return False
 
     def follow(self, former: "SiteDelivery") -> None:
-        """Go on as a former life, whose application has not taken all."""
+        """Go on as a former life, whose application has not taken all. What waits there is moved, so
+        that nobody who still knows the former life gets it a second time.
+        """
         self.recall_taken(former.taken())
         for message in former.messages():
+            former._waiting.remove(message.source, message.seq)
             self.recall(message)
         for stream, untold in former._untold.items():
             self._untold.setdefault(stream, []).extend(untold)
