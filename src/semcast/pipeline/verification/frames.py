@@ -284,7 +284,8 @@ class Frames:
         if self.facts.crossing:
             pairs = list(self.facts.group_of.items())
             groups = self.spark.createDataFrame(pairs, "sid int, gid int")
-            rows = rows.join(F.broadcast(groups), "sid")
+            # What the rows say of groups is of federations; here a group is one of an overlap.
+            rows = rows.drop("gid").join(F.broadcast(groups), "sid")
         else:
             rows = rows.withColumn("gid", F.col("sid"))
         columns = rows.select("gid", "sid", "n", "kind", "seq", "bsid", "bseq", "at", "time_ns")
