@@ -1,8 +1,9 @@
 """What a message costs does not depend on how many wait: 40 or 100,000. SRM §5.3
 
 Interpreted, the lines executed in the core are counted: the same on every machine. Compiled code
-has none, so there the time of this thread is taken, best of several; a walk over the queue would
-cost thousands of times more, and the bound is far from both.
+has none, so there the time of this thread is taken, again and again until it is within the bound: on
+a busy machine caches are cold. A walk over the queue would cost thousands of times more each time,
+and the bound is far from both.
 """
 
 import sys
@@ -23,6 +24,7 @@ SHALLOW, DEEP = 40, 100_000
 ROUNDS = 200
 LINES_RATIO_MAX = 1.1
 TIME_RATIO_MAX = 10
+TIMED_MAX = 40
 Step = Callable[[int], object]
 
 
@@ -69,12 +71,14 @@ def assert_no_dearer(shallow: Step, deep: Step, first: int) -> None:
         assert lines[1] <= LINES_RATIO_MAX * lines[0]
         return
     best = [1 << 62, 1 << 62]
-    for _ in range(7):
+    for _ in range(TIMED_MAX):
         for at, work in enumerate(works):
             started = time.thread_time_ns()
             work()
             best[at] = min(best[at], time.thread_time_ns() - started)
-    assert best[1] <= TIME_RATIO_MAX * best[0]
+        if best[1] <= TIME_RATIO_MAX * best[0]:
+            return
+    raise AssertionError(f"the deep one takes {best[1]} ns, the shallow one {best[0]} ns")
 
 
 def filled(depth: int, policy: str) -> PurgingBuffer:

@@ -11,13 +11,21 @@ from functools import partial
 import pytest
 from tests.protocol.making import A, B, over, plain, policy_of, seqs
 from tests.protocol.side_by_side import SOURCES, SideBySide
-from tests.protocol.test_buffer_scaling import DEEP, SHALLOW, Step, assert_no_dearer, lines_executed
+from tests.protocol.test_buffer_scaling import (
+    DEEP,
+    ROUNDS,
+    SHALLOW,
+    TIMED_MAX,
+    Step,
+    assert_no_dearer,
+    lines_executed,
+)
 
 from semcast.protocol import BufferConfig, PurgingBuffer, SafeUpTo, Verdict
 from semcast.wire.message import Message
 
 # How many numbers a step may use up in one test.
-NUMBERS = 3_000
+NUMBERS = (TIMED_MAX + 3) * ROUNDS
 
 
 def waiting(depth: int, first: int, step: int = 1) -> PurgingBuffer:
