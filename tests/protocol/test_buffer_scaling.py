@@ -1,9 +1,9 @@
 """What a message costs does not depend on how many wait: 40 or 100,000. SRM §5.3
 
 Interpreted, the lines executed in the core are counted: the same on every machine. Compiled code
-has none, so there the time of this thread is taken, again and again until it is within the bound: on
-a busy machine caches are cold. A walk over the queue would cost thousands of times more each time,
-and the bound is far from both.
+has none, so there the time of this thread is taken, again and again until it is within the bound:
+on a busy machine caches are cold. A walk over the queue would cost thousands of times more each
+time, and the bound is far from both.
 """
 
 import sys

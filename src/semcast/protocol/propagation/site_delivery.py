@@ -129,8 +129,9 @@ class SiteDelivery:
         return False
 
     def follow(self, former: "SiteDelivery") -> None:
-        """Go on as a former life, whose application has not taken all. What waits there is moved, so
-        that nobody who still knows the former life gets it a second time.
+        """Go on as a former life, whose application has not taken all.
+
+        What waits there is moved, so that nobody who still knows that life gets it a second time.
         """
         self.recall_taken(former.taken())
         for message in former.messages():
