@@ -103,17 +103,27 @@ def test_slow_spark_fills_its_spool_and_slows_nobody(spark: SparkSession, tmp_pa
         query = rows.writeStream.foreachBatch(deal_with).start()
         try:
             group.wait_complete()
-            sent, more = 0, 2_000
-            # Until it is full, which takes the longer the more is replaced before it is taken; and
-            # then on.
-            while size() < bytes_max or (more := more - 10) > 0:
+            sent = 0
+
+            def send_ten() -> None:
+                nonlocal sent
                 for number in range(sent, sent + 10):
                     group["a"].send(b"%d" % number, replaces=f"key{number % 10}", timeout=60)
                 sent += 10
+
+            # This takes the longer the more is replaced before it is taken.
+            while size() < bytes_max:
                 assert sent < 10_000_000, "it never fills up"
+                send_ten()
+            group["a"].drain(60)
+            full = size()
+            for _ in range(200):
+                send_ten()
             group["a"].drain(60)
             assert not go_on.is_set(), "all is sent, while Spark has dealt with nothing"
-            assert bytes_max <= size() < 3 * bytes_max
+            assert size() == full, "nothing more is written once it is full"
+            # What was taken last goes in whole, with the number of each message that it replaced.
+            assert bytes_max <= full < 3 * bytes_max + 8 * sent
             go_on.set()
             last = {f"key{one % 10}": b"%d" % one for one in range(sent - 10, sent)}
             wait_until(lambda: newest == last, "the newest of each key")
