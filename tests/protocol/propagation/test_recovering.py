@@ -18,6 +18,8 @@ from semcast.protocol.propagation.recovering import (
 
 A, B, C, D, E = 1, 2, 3, 4, 5
 PAST: Past = {1: GROUPS}
+# No source sends anything again.
+NOTHING: frozenset[tuple[int, str, int]] = frozenset()
 
 
 def names(entries: list[Entry]) -> list[str]:
@@ -77,7 +79,7 @@ def test_c_rolls_back_what_the_others_do_not_have_and_all_after_it() -> None:
     """It is necessary to roll back beta2, alpha3 and beta3 at site c (PROP Figure 9)."""
     agreed = [one for one, _ in merge(FIGURE_6, PAST)]
     found = rollback(
-        C, DELIVERED_BY_C, agreed, installed_floors(FIGURE_6, PAST), PAST, set(FIGURE_6)
+        C, DELIVERED_BY_C, agreed, installed_floors(FIGURE_6, PAST), PAST, set(FIGURE_6), NOTHING
     )
     assert names(list(found.undo)) == ["beta3", "alpha3", "beta2"]
     assert names(list(found.redo)) == ["alpha3"]
@@ -86,7 +88,13 @@ def test_c_rolls_back_what_the_others_do_not_have_and_all_after_it() -> None:
 def test_a_site_that_only_lags_has_nothing_to_undo() -> None:
     agreed = [one for one, _ in merge(FIGURE_6, PAST)]
     found = rollback(
-        C, DELIVERED_BY_C[:2], agreed, installed_floors(FIGURE_6, PAST), PAST, set(FIGURE_6)
+        C,
+        DELIVERED_BY_C[:2],
+        agreed,
+        installed_floors(FIGURE_6, PAST),
+        PAST,
+        set(FIGURE_6),
+        NOTHING,
     )
     assert found.undo == ()
     assert names(list(found.redo)) == ["beta1", "alpha3"]
@@ -104,7 +112,7 @@ def test_what_everybody_had_before_is_kept_though_no_history_names_it() -> None:
         entry(name[:-1], int(name[-1]))
         for name in ("alpha1", "beta1", "alpha2", "beta2", "alpha3", "beta3")
     ]
-    found = rollback(C, mine, agreed, installed_floors(trimmed, PAST), PAST, set(trimmed))
+    found = rollback(C, mine, agreed, installed_floors(trimmed, PAST), PAST, set(trimmed), NOTHING)
     assert names(list(found.undo)) == ["beta3", "alpha3", "beta2"]
 
 
@@ -115,7 +123,7 @@ def test_what_a_survivor_knows_to_be_everywhere_comes_before_what_it_still_lists
     agreed = [one for one, _ in merge(trimmed, PAST)]
     assert names(agreed) == list(history)
     mine = [entry("beta", 1), entry("alpha", 1)]
-    found = rollback(C, mine, agreed, installed_floors(trimmed, PAST), PAST, set(trimmed))
+    found = rollback(C, mine, agreed, installed_floors(trimmed, PAST), PAST, set(trimmed), NOTHING)
     assert found.undo == found.redo == ()
 
 
@@ -124,7 +132,7 @@ def test_what_everybody_had_and_a_site_undoes_with_the_rest_it_does_again() -> N
     settled = {one: report("alpha1", "alpha2", settled=("alpha1",)) for one in (A, D)}
     agreed = [one for one, _ in merge(settled, PAST)]
     mine = [entry("beta", 1), entry("alpha", 1), entry("alpha", 2)]
-    found = rollback(C, mine, agreed, installed_floors(settled, PAST), PAST, set(settled))
+    found = rollback(C, mine, agreed, installed_floors(settled, PAST), PAST, set(settled), NOTHING)
     assert names(list(found.undo)) == ["alpha2", "alpha1", "beta1"]
     assert names(list(found.redo)) == ["alpha1", "alpha2"]
 
@@ -133,9 +141,26 @@ def test_another_message_at_the_same_place_is_rolled_back() -> None:
     """The survivors gave the place to another one after c failed."""
     agreed = [entry("alpha", 1), entry("alpha", 2, seq=9)]
     mine = [entry("alpha", 1), entry("alpha", 2, seq=2)]
-    found = rollback(C, mine, agreed, {(1, "alpha"): 2}, PAST, set(FIGURE_6))
+    found = rollback(C, mine, agreed, {(1, "alpha"): 2}, PAST, set(FIGURE_6), NOTHING)
     assert [one.seq for one in found.undo] == [2]
     assert [one.seq for one in found.redo] == [9]
+
+
+def test_of_a_group_without_a_survivor_only_what_is_sent_again_is_rolled_back() -> None:
+    """Another site came into beta in graph 2 and has beta1 of it. Of graph 1 c alone has beta1: if
+    its source sends it to the newcomer, it gets a place behind that.
+    """
+    past: Past = {1: {"alpha": (A, B), "beta": (C,)}, 2: {"alpha": (A, B), "beta": (C, D)}}
+    reports = {A: Report(2, {"alpha": 0}, [], {}), D: Report(2, {"beta": 1}, [], {})}
+    reports[D].entries.append(entry("beta", 1, graph=2, seq=7))
+    agreed = [one for one, _ in merge(reports, past)]
+    mine = [entry("beta", 1), entry("beta", 1, graph=2, seq=7)]
+    floors = installed_floors(reports, past)
+    kept = rollback(C, mine, agreed, floors, past, {A, D}, NOTHING)
+    assert kept.undo == kept.redo == ()
+    found = rollback(C, mine, agreed, floors, past, {A, D}, frozenset({mine[0].at}))
+    assert [one.seq for one in found.undo] == [7, 1]
+    assert [one.seq for one in found.redo] == [7]
 
 
 def test_who_has_the_message_itself_is_asked_and_not_who_purged_it() -> None:
@@ -225,7 +250,7 @@ def test_after_undoing_and_redoing_a_site_has_what_the_survivors_agreed_on(
     agreed = [one for one, _ in merge(reports, PAST)]
     mine = [one for one in order if C in GROUPS[one.group]]
     mine = mine[: data.draw(st.integers(0, len(mine)))]
-    found = rollback(C, mine, agreed, installed_floors(reports, PAST), PAST, set(reports))
+    found = rollback(C, mine, agreed, installed_floors(reports, PAST), PAST, set(reports), NOTHING)
     kept = mine[: len(mine) - len(found.undo)]
     assert [one.at for one in found.undo] == [one.at for one in reversed(mine[len(kept) :])]
     # A group without any survivor is the site's own affair.

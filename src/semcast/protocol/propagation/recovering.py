@@ -154,16 +154,22 @@ def rollback(
     floors: dict[tuple[int, str], int],
     past: Past,
     survivors: set[int],
+    sent_again: frozenset[_Place],
 ) -> Rollback:
     """What a failed site undoes and redoes. `delivered`: the last entries that it installed, in
     order. `agreed`: the survivors' history when they went on without it. `floors`: by graph and
     group, what they had together; what of that is not in the history, everybody had. Of a group
-    without any survivor nobody else has a history: what has to be undone of it is redone as it was.
+    without any survivor nobody else has a history: what has to be undone of it is redone as it was,
+    unless it is `sent_again`, to those who came into the group later, and so has another place.
     """
     meant: Final = meant_for(site, agreed, past)
     places: Final = {entry.at: index for index, entry in enumerate(meant)}
     had: Final = _everywhere(delivered, floors) - places.keys()
-    alone: Final = {entry.at for entry in delivered if _is_alone(entry, past, survivors)}
+    alone: Final = {
+        entry.at
+        for entry in delivered
+        if entry.at not in sent_again and _is_alone(entry, past, survivors)
+    }
     kept = 0
     following = 0
     for entry in delivered:

@@ -72,7 +72,8 @@ class Returning:
         floors = {(graph, group): place for graph, group, place in opening.floors}
         agreed = [entry for entry, _ in opening.history]
         survivors = {seat.sender for seat in opening.seats}
-        found = rollback(site, installed, agreed, floors, opening.past, survivors)
+        again = _sent_again(installed, opening)
+        found = rollback(site, installed, agreed, floors, opening.past, survivors, again)
         out = RecordWriter(ROLLBACK)
         out.number(former)
         out.count(len(found.undo))
@@ -139,3 +140,18 @@ class Returning:
         self.former = 0
         self.installed = []
         return redo, [known[entry.at] for entry, _ in redo if entry.at in known]
+
+
+def _sent_again(entries: list[Entry], opening: Opening) -> frozenset[tuple[int, str, int]]:
+    """Where those of some entries stand whose sources went on with an opening in which no survivor
+    knew a place of them: they are sent to the group again.
+    """
+    ordered = dict(opening.ordered)
+    lives = {(seat.sender, seat.life) for seat in opening.seats}
+    return frozenset(
+        entry.at
+        for entry in entries
+        if (int(entry.stream.site), int(entry.stream.incarnation)) in lives
+        and entry.group in opening.graph.groups
+        and entry.seq > ordered.get(entry.stream, 0)
+    )
