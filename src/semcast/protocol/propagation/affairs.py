@@ -239,6 +239,7 @@ class Affairs(Listener):
         turns.opened.clear()
         for site in self._own.targets():
             self._know(site)
+        self.resuming.ask()
         passing = turns.passing
         if passing is not None and (passing.groups_changed or passing.streams_changed):
             self._settle_ns = min(self._settle_ns, now_ns + self.config.settle_ns)

@@ -78,15 +78,19 @@ class _TreeFeed(Feed):
         super().__init__()
         self._line: Final = line
         self._streams: Final = streams
+        # Whether nothing may leave the line yet.
+        self.holds = False
 
     def next_record(self) -> bytes:
+        if self.holds:
+            return b""
         item = self._line.pop()
         if item is None:
             return b""
         return write_passed(item, self._streams) if isinstance(item, Entry) else item.record
 
     def waits(self) -> bool:
-        return not self._line.empty
+        return not self.holds and not self._line.empty
 
 
 @final
@@ -191,10 +195,11 @@ class Neighbour:
         self.came: Final = Line(config.wait_messages, when, "wait", observer, None)
         self.offered: Final = Line(config.wait_messages, when, "wait", observer, None)
         self._control: Final = _ControlFeed()
+        self._tree: Final = _TreeFeed(self.forward, streams)
         site = int(to.sender)
         self.link: Final = SiteLink(
             to,
-            (self._control, _SourceFeed(own, site, streams), _TreeFeed(self.forward, streams)),
+            (self._control, _SourceFeed(own, site, streams), self._tree),
             (
                 _ControlSink(listener, to),
                 _LineSink(self.offered, streams, limits.message_bytes_max, site),
@@ -208,6 +213,17 @@ class Neighbour:
     def tell(self, record: bytes) -> None:
         """Say something on CONTROL."""
         self._control.records.append(record)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is sent on TREE, because the site is in another life and has not said
+        how far that is: what it must have first would come behind.
+        """
+        return self._tree.holds
+
+    def hold(self, holds: bool) -> None:
+        """Send nothing on TREE; or again."""
+        self._tree.holds = holds
 
     @property
     def held(self) -> int:
@@ -240,6 +256,10 @@ class Neighbours:
         self._sites: Final[dict[int, Neighbour]] = {}
         # By site: what waits for it on TREE.
         self.lines: Final[dict[int, Line]] = {}
+        # The sites of the graph that counts, in whatever life; and those of them that are in
+        # another life and have to be asked how far it is.
+        self.seated: frozenset[int] = frozenset()
+        self.unasked: Final[dict[int, Source]] = {}
 
     def listen(self, listener: Listener) -> None:
         """Who gets the records on CONTROL."""
@@ -270,6 +290,9 @@ class Neighbours:
         )  # fmt: skip
         self._sites[site] = found
         self.lines[site] = found.forward
+        if self._config.atomic and known is not None and site in self.seated:
+            found.hold(True)
+            self.unasked[site] = source
         return found
 
     def forget(self, site: int, life: int) -> None:

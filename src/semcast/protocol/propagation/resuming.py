@@ -2,8 +2,9 @@
 
 The site has written down what it had (`memory`). In its next life it tells all others how far it
 is in its graph, and they tell it how far they are; each then sends again what the other lacks, in
-the same order. Until all its children have said so it passes nothing on. Nobody else has to stop:
-what does not need the site goes on, and what does waits in queues that are bounded.
+the same order. Until all its children have said so it passes nothing on, and nothing is passed on
+to it by a parent before it has said so. Nobody else has to stop: what does not need the site goes
+on, and what does waits in queues that are bounded.
 """
 
 from collections.abc import Callable
@@ -60,11 +61,17 @@ class Resuming:
         """
         turns = self._turns
         site = int(source.sender)
+        self._neighbours.unasked.pop(site, None)
         if turns.opening is not None and turns.opening.seat(site) is not None:
             turns.opening = with_life(turns.opening, site, int(source.incarnation))
             # Or a later message would overtake those that were on their way.
             self._own.begin_anew(site)
             self._tell(site, self._state(True))
+
+    def ask(self) -> None:
+        """Sites are in another life that this one has heard of by others: ask how far they are."""
+        for source in list(self._neighbours.unasked.values()):
+            self.greet(source)
 
     def _state(self, begins: bool) -> bytes:
         """How far this site is. `begins`: the other has to say the same of itself."""
@@ -107,8 +114,12 @@ class Resuming:
             self._tell(site, self._state(False))
             if turns.passing is not None:
                 turns.passing.say_all()
-        if begins or site in self._awaited:
+        neighbour = self._neighbours.find(site)
+        held = neighbour is not None and neighbour.holds
+        if begins or held or site in self._awaited:
             self._send_again(site, number, is_open, installed)
+        if neighbour is not None:
+            neighbour.hold(False)
         if site in self._awaited:
             self._awaited.discard(site)
             turns.frozen = bool(self._awaited)

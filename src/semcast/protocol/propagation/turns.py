@@ -262,6 +262,7 @@ class Turns:
                 line.clear()
             else:
                 line.put_order(record)
+        self._neighbours.seated = frozenset(seat.sender for seat in opening.seats)
         self.passing = Passing(
             self._me, graph, self._neighbours.lines, self.delivery, self.history, self.last
         )
@@ -301,6 +302,7 @@ class Turns:
             self._streams.learn_name(seat.sender, seat.name)
             if graph.parent(seat.sender) == self._me:
                 self._neighbours.meet(seat.source)
+        self._neighbours.seated = frozenset(seat.sender for seat in self.opening.seats)
         self.passing = Passing(
             self._me, graph, self._neighbours.lines, self.delivery, self.history, self.last
         )
