@@ -532,8 +532,10 @@ class Affairs(Listener):
             self.catching.go_on_with(opening, record, missing, now_ns)
 
     def was_left(self, number: int) -> None:
-        """Others say that they have gone on without this site."""
-        if self._turns.opening is not None and number > self._turns.number:
+        """Others say that they have gone on without this life: they will not hear it any more, also
+        if they had only begun to let it in.
+        """
+        if number > self._turns.number:
             self.returning.was_left(number)
             self._turns.frozen = True
 
