@@ -17,8 +17,9 @@ from semcast.journal.header import FEDERATION
 from semcast.protocol.machine import Machine
 from semcast.protocol.observer import Observer
 from semcast.protocol.outbox import Outgoing
+from semcast.protocol.propagation.config import Seat
 from semcast.protocol.propagation.federated import Federated, as_federated
-from semcast.protocol.propagation.site import as_site
+from semcast.protocol.propagation.site import Site, as_site
 from semcast.sim.build import SECOND_NS
 from semcast.sim.closed_world import World
 from semcast.sim.life import Life
@@ -222,15 +223,27 @@ class FederationWorld(World):
 
     def _at_rest(self) -> bool:
         """Every site is also a member of just the groups that it wants, and has heard of others if
-        it goes on where it was: until then nobody knows what it lacks.
+        it goes on where it was. If the others go on without a site that crashed, they have begun
+        to. Until then nobody knows what a site lacks.
         """
         for process in self._processes:
             life = process.life
             site = as_site(None if life is None or life.silent is not None else life.member)
-            if site is not None and (site.resumes or not site.settled_groups):
+            if site is not None and not self._is_settled(site):
                 self._rested_ns = -1
                 return False
         return super()._at_rest()
+
+    def _is_settled(self, site: Site) -> bool:
+        """Whether a site has a graph of sites that are there, with the groups that it wants."""
+        if site.resumes or not site.settled_groups:
+            return False
+        return site.federation.atomic or all(self._runs(seat) for seat in site.seats())
+
+    def _runs(self, seat: Seat) -> bool:
+        """Whether a seat is for the life that a site is in."""
+        life = self._processes[seat.sender].life
+        return life is not None and life.me.incarnation == seat.life
 
     def restless(self) -> list[str]:
         """The sites that have something left to do, and what they say of themselves."""
