@@ -6,7 +6,7 @@ import pytest
 from tests.protocol.propagation.samples import STREAMS, opening
 
 from semcast.protocol.propagation.config import Seat
-from semcast.protocol.propagation.council import Ballots, Poll, is_quorum
+from semcast.protocol.propagation.council import ACCEPTED_MAX, Ballots, Poll, is_quorum
 from semcast.protocol.propagation.entries import Streams
 from semcast.protocol.propagation.memory import Memory
 from semcast.protocol.propagation.records import NO_TERM, Opening, write_opening
@@ -72,8 +72,22 @@ def test_nothing_of_an_earlier_term_is_accepted() -> None:
     ballots = Ballots(Memory(None, Streams()))
     assert ballots.accept((3, 1), 2, b"newer")
     assert not ballots.accept((2, 9), 2, b"older")
-    assert ballots.accepted_after(1) == ((3, 1), b"newer")
-    assert ballots.accepted_after(2) is None
+    assert ballots.accepted_after(1) == [((3, 1), b"newer")]
+    assert ballots.accepted_after(2) == []
+
+
+def test_what_was_accepted_is_known_by_the_numbers_of_graphs_and_bounded() -> None:
+    """A manager may have several openings accepted before anybody has heard of the first."""
+    ballots = Ballots(Memory(None, Streams()))
+    assert ballots.accept((3, 1), 2, b"two")
+    assert ballots.accept((4, 1), 3, b"three")
+    assert ballots.accepted_after(1) == [((3, 1), b"two"), ((4, 1), b"three")]
+    assert ballots.accept((5, 2), 2, b"two of another term")
+    assert ballots.accepted_after(1) == [((5, 2), b"two of another term"), ((4, 1), b"three")]
+    assert ballots.accepted() == ((4, 1), 3, b"three")
+    for number in range(4, 50):
+        assert ballots.accept((number + 2, 3), number, b"more")
+    assert len(ballots.accepted_after(0)) == ACCEPTED_MAX
 
 
 def test_to_accept_is_to_promise() -> None:
@@ -87,20 +101,31 @@ def test_an_opening_that_was_not_finished_is_found_and_the_latest_term_counts() 
     """A simple polling of the roots can determine that an Open is in progress (PROP §5.2.1)."""
     first = opening(1)
     poll = Poll((5, 2), first)
-    assert poll.unfinished() == b""
-    poll.found((2, 1), b"older")
-    poll.found((4, 3), b"newer")
-    poll.found((3, 1), b"between")
-    assert poll.unfinished() == b"newer"
+    assert poll.unfinished() == []
+    poll.found(2, (2, 1), b"older")
+    poll.found(2, (4, 3), b"newer")
+    poll.found(2, (3, 1), b"between")
+    assert poll.unfinished() == [b"newer"]
+
+
+def test_all_openings_that_were_not_finished_are_found_in_order() -> None:
+    poll = Poll((5, 2), opening(1))
+    poll.found(3, (3, 1), b"three")
+    assert poll.unfinished() == [], "nobody accepts the next one before this one is decided"
+    poll.found(2, (2, 1), b"two")
+    poll.found(2 + ACCEPTED_MAX, (4, 1), b"too far away")
+    assert poll.unfinished() == [b"two", b"three"]
+    poll.learned(opening(2))
+    assert poll.unfinished() == [b"three"]
 
 
 def test_what_was_found_before_an_opening_that_is_known_to_be_decided_means_nothing() -> None:
     poll = Poll((5, 2), opening(1))
-    poll.found((4, 3), write_opening(opening(2), STREAMS))
+    poll.found(2, (4, 3), write_opening(opening(2), STREAMS))
     poll.learned(opening(1))
     assert poll.unfinished()
     poll.learned(opening(2))
-    assert poll.unfinished() == b""
+    assert poll.unfinished() == []
     assert poll.opening.number == 2
 
 
@@ -124,4 +149,4 @@ def test_a_poll_is_won_by_a_quorum_of_the_newest_opening_that_is_known() -> None
 def test_a_site_begins_without_a_promise() -> None:
     ballots = Ballots(Memory(None, Streams()))
     assert ballots.promised == NO_TERM
-    assert ballots.accepted_after(0) is None
+    assert ballots.accepted_after(0) == []

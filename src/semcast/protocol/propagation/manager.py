@@ -112,6 +112,10 @@ class Manager:
         self._proposal: Opening | None = None
         self._record: bytes = b""
         self._accepts: set[int] = set()
+        # What a former manager had accepted, and others may act on: it comes first, in order. And
+        # whether the proposal is of these.
+        self._inherited: list[bytes] = []
+        self._inherits = False
         # By site: what it wants to be; None: to leave. And when to act on it.
         self._wishes: Final[dict[int, Seat | None]] = {}
         self._act_ns: i64 = NEVER
@@ -184,30 +188,27 @@ class Manager:
         """A site wants to be the manager and knows openings up to `number`."""
         if not self.ballots.promise(term):
             return
-        parts = [b"", b"", b""]
+        parts = [b""]
         opening = self.opening
         if opening is not None and opening.number > number:
             parts[0] = write_opening(opening, self._streams)
             number = opening.number
-        accepted = self.ballots.accepted_after(number)
-        if accepted is not None:
-            parts[1] = write_numbers(ACCEPT, *accepted[0])
-            parts[2] = accepted[1]
+        for accepted, record in self.ballots.accepted_after(number):
+            parts += [write_numbers(ACCEPT, *accepted), record]
         self._sites.tell(site, write_motion(PROMISE, term, parts), now_ns)
 
     def on_promise(self, term: Term, parts: list[bytes], site: int, now_ns: i64) -> None:
         """A site follows, and says what it knows."""
         poll = self._poll
-        if poll is None or poll.term != term or term < self.ballots.promised or len(parts) != 3:
+        if poll is None or poll.term != term or term < self.ballots.promised or not parts:
             return
         if parts[0]:
             opening = read_opening(parts[0], self._streams)
             poll.learned(opening)
             self._sites.learn(opening, parts[0], now_ns)
-        if parts[1] and parts[2]:
-            accepted = read_opening(parts[2], self._streams)
-            if accepted.number == poll.opening.number + 1:
-                poll.found(_term_of(parts[1]), parts[2])
+        for accepted, record in zip(parts[1::2], parts[2::2], strict=False):
+            found = read_opening(record, self._streams)
+            poll.found(found.number, _term_of(accepted), record)
         poll.promised(site)
         if not poll.won:
             return
@@ -217,15 +218,21 @@ class Manager:
         self._since_ns = now_ns
         self._proposal = None
         self._recovery = None
-        unfinished = poll.unfinished()
-        if unfinished:
-            self._propose(read_opening(unfinished, self._streams), now_ns)
-        else:
+        self._inherited = poll.unfinished()
+        self._inherits = False
+        if not self._go_on(now_ns):
             self._finish(now_ns)
             self._act_ns = now_ns
         assert self.opening is not None
         self._introduce(poll.not_asked(), self._term, now_ns)
         self._see_opened(self.opening, now_ns)
+
+    def _go_on(self, now_ns: i64) -> bool:
+        """Propose what comes next of what a former manager had accepted, if there is any left."""
+        self._inherits = bool(self._inherited)
+        if self._inherits:
+            self._propose(read_opening(self._inherited.pop(0), self._streams), now_ns)
+        return self._inherits
 
     def _introduce(self, sites: set[int], term: Term, now_ns: i64) -> None:
         """These know another manager, and would follow that one for as long as they hear it: ask
@@ -249,6 +256,8 @@ class Manager:
         if not self.active:
             return
         self._introduce({site}, self._term, now_ns)
+        if self._done:
+            self._sites.tell(site, write_numbers(DONE, self._done), now_ns)
         if self._proposal is None:
             self._finish(now_ns)
         else:
@@ -368,7 +377,8 @@ class Manager:
             self._open_directly(proposal, record, now_ns)
         else:
             self._close_and_open(before, proposal, record, now_ns)
-        self._act_ns = now_ns
+        if not self._go_on(now_ns):
+            self._act_ns = now_ns
 
     def _close_and_open(self, before: Opening, after: Opening, record: bytes, now_ns: i64) -> None:
         """Close the old graph at its roots, and open the new one at its roots (PROP §5.1). Sites
@@ -492,7 +502,8 @@ class Manager:
             self._see_manager(opening, now_ns)
 
     def _see_failures(self, opening: Opening, now_ns: i64) -> None:
-        if self._config.atomic:
+        if self._config.atomic or self._inherits:
+            # What others may act on is not to be given up.
             return
         failed = self.silent(now_ns)
         recovery = self._recovery
