@@ -278,6 +278,7 @@ def _untold(facts: Sites, lives: list[str], life: str) -> set[tuple[int, Message
             facts.of(one, "deliver") and facts.opens(one) and facts.remembers(one, former)
             for one in until[:-1]
         )
+        failed = failed and bool(facts.opens(former))
         if failed and facts.remembers(life, former) and standing and not told and not earlier:
             return {(mine[0][1].time_ns, name(mine[0][1]))}
     return set()

@@ -247,3 +247,41 @@ def test_a_log_that_is_cut_off_may_lack_what_is_undone() -> None:
     fed.resume("p2.2", "p2", 1)
     fed.take("p2.2", a)
     assert broken(fed) == []
+
+
+def test_a_life_that_was_in_no_graph_need_not_be_told_of() -> None:
+    """It had begun to deliver again what counts, and crashed before it was in: what the next one is
+    told of the life before it says all.
+    """
+    figures = Figures()
+    figures.until_c_fails()
+    figures.catch_up()
+    fed, (_, b2, b3) = figures.fed, figures.beta
+    a3 = figures.alpha[2]
+    fed.recall("p3.2", C)
+    fed.resume("p3.2", C, 3)
+    fed.undo("p3.2", b3, a3, b2)
+    fed.take("p3.2", a3, graph=1)
+    fed.world("crash", "p3.2")
+    fed.recall("p3.3", C)
+    fed.resume("p3.3", C, 0)
+    back = [A, B, "p3.3", D, E]
+    fed.open(3, {**BACK, "alpha": back, "beta": ["p3.3", D, E]}, back)
+    a4 = fed.send("p9", "alpha")
+    for one in back:
+        fed.take(one, a4)
+    assert not judge(fed.journal, [rollback.PROPERTY]).violations
+    asked = Figures()
+    asked.until_c_fails()
+    asked.catch_up()
+    fed = asked.fed
+    fed.recall("p3.2", C)
+    fed.resume("p3.2", C, 3)
+    fed.undo("p3.2", b3, a3, b2)
+    fed.open(3, BACK, [A, B, "p3.2", D, E])
+    fed.take("p3.2", a3, graph=1)
+    fed.world("crash", "p3.2")
+    fed.recall("p3.3", C)
+    fed.open(4, {**BACK, "alpha": back, "beta": ["p3.3", D, E]}, back)
+    fed.take("p3.3", fed.send("p9", "alpha"))
+    assert only(fed, rollback.PROPERTY).node == "p3.3", "this one was in a graph"

@@ -1,9 +1,10 @@
 """Rollback (PROP §5.2.1): a site that comes back is told what to undo, and that is the end of what
 it had delivered.
 
-- A life that opens a graph was told about every former life that failed with something delivered,
-  if it remembers that one (`recall`): what to undo of it (`resume`). Whoever has lost its memory
-  cannot know what it had delivered.
+- A life that opens a graph was told about every former life that failed in a graph with something
+  delivered, if it remembers that one (`recall`): what to undo of it (`resume`). Whoever has lost
+  its memory cannot know what it had delivered. A life that was in no graph has only delivered what
+  was left of those before it.
 - As many deliveries are undone as it was told, before it, or a later life that remembers it,
   delivers anything else.
 - What it undoes of a former life is the tail of what that life delivered: "only the tail end of its
@@ -105,7 +106,7 @@ class RollbackKernel(Kernel):
             if not len(rows) or not sites.opens[n]:
                 continue
             for former in lives[:place]:
-                asked = (sites.failed & sites.remembers[n]) >> former & 1
+                asked = (sites.failed & sites.remembers[n]) >> former & 1 and sites.opens[former]
                 lost = asked and former not in told
                 if lost and (delivered.undone_by[delivered.of(former)] < 0).any():
                     name = self.run.nodes[former]
