@@ -209,6 +209,25 @@ def test_a_source_goes_on_with_the_old_primary_until_that_tells_it() -> None:
     assert group.target == 98, "nothing is under way, so nothing can overtake"
 
 
+def test_a_source_waits_for_an_answer_to_what_it_had_sent_before_a_failure() -> None:
+    """The primary destination is the same after it, and may have given places to what came before;
+    then it is another one, before the source has sent anything again.
+    """
+    one = own()
+    send(one, 2)
+    submit(one)
+    group = group_of(one)
+    before = group.target
+    one.opened(other(2, before), {77}, True, {})
+    assert (group.target, group.attempt) == (before, 2)
+    one.opened(other(3, 98), set(), False, {})
+    assert group.target == before, "else its messages might get two places"
+    assert submit(one) == [(1, 0), (2, 0)]
+    one.bounced(group.stream, 2, 2, 3, 98)
+    assert group.target == 98
+    assert submit(one) == [(2, 0)]
+
+
 def test_a_message_to_a_group_without_members_is_for_nobody() -> None:
     one = own()
     send(one, 3)

@@ -62,6 +62,9 @@ class OwnGroup:
         # The graph in which the target is known to be the primary destination.
         self.graph: int = 0
         self.attempt: int = 1
+        # The newest number that was sent to the target, in whatever attempt: up to there it may have
+        # given places of which this site has not heard.
+        self.offered: int = 0
         # How many messages there were, the number of the last one, and of the last k of them: a
         # tagger counts those of one stream, and a site numbers those of all.
         self.count: int = 0
@@ -144,6 +147,7 @@ class OwnGroup:
             self._sent_messages += 1
             self._sent_bytes += len(message.body)
         self.sent.append(entry)
+        self.offered = max(self.offered, entry.seq)
         return entry
 
     def _unsend(self, entry: Entry) -> None:
@@ -327,6 +331,8 @@ class Own:
     def _again(self, own: OwnGroup, target: int, graph: int) -> None:
         """Begin anew: send to `target` what has no place yet, and all that comes after it."""
         own.attempt += 1
+        if target != own.target:
+            own.offered = 0
         own.target = target
         own.graph = graph
         for entry in own.take_back():
@@ -379,8 +385,7 @@ class Own:
                 own.accepted.clear()
                 own.accepted[graph.number - 1] = ordered.get(own.stream, 0)
             primary = graph.primaries.get(own.stream.group, NO_SITE)
-            outstanding = any(entry.seq > own.ordered for entry in own.sent)
-            outstanding = outstanding or (own.former and own.held > 0)
+            outstanding = own.offered > own.ordered or (own.former and own.held > 0)
             begins = recovers or own.target in gone or own.target == NO_SITE
             if begins or not outstanding:
                 self._again(own, primary, graph.number)
