@@ -112,6 +112,7 @@ def test_cases_have_everything_that_goes_wrong() -> None:
     assert any(one.faults.partitions for one in cases)
     assert any(one.faults.loss and one.faults.reorder and one.faults.duplicate for one in cases)
     assert all(one.federation.window_messages <= 8 for one in cases)
+    assert {1, 2, 3, 8} <= {one.federation.history_messages for one in cases}
     overlapping = [one for one in cases if _overlap(one)]
     assert len(overlapping) > 150
     resting = [one for one in cases if comes_to_rest(one)]

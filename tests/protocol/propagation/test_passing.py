@@ -20,7 +20,7 @@ def test_who_sends_to_a_former_primary_destination_again_hears_when_everybody_ha
     delivery = SiteDelivery(MemberConfig(), Source(former, 1), memory, None)
     sent = entry("alpha", 1)
     last = {sent.stream: sent.seq}
-    passing = Passing(former, graph, {}, delivery, History(memory), last)
+    passing = Passing(former, graph, {}, delivery, History(memory, 9), last)
     assert passing.has_place(sent)
     assert list(passing.streams_changed) == [sent.stream]
     assert passing.settled(sent.stream) == 0, "somebody may still be in the former graph"

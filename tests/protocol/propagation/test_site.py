@@ -21,7 +21,7 @@ from semcast.obsolescence.tagger import Ranked
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.config import FederationConfig
 from semcast.protocol.propagation.link import CONTROL
-from semcast.protocol.propagation.site import Site
+from semcast.protocol.propagation.site import STRANGERS_MAX, Site
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.propagation import Piece
 
@@ -237,6 +237,24 @@ def test_sites_join_and_leave_under_traffic(leaver: str) -> None:
     assert_ordered(company, "abcd")
     assert sorted(company.texts("b")) == sorted(traffic.sent_to(("alpha", "beta")))
     assert [seat.name for seat in company.sites["b"].seats()] == list(left)
+
+
+def test_however_many_sites_came_and_left_another_one_may_come() -> None:
+    company = Company({"alpha": "ab"})
+    for number in range(STRANGERS_MAX + 8):
+        letter = chr(ord("c") + number)
+        company.join(letter, ("alpha",), "b")
+        company.run(100)
+        assert company.sites[letter].inside, number
+        company.sites[letter].begin_leaving(company.now_ns)
+        company.run(200)
+        assert company.sites[letter].may_leave([], company.now_ns)
+        company.crash(letter)
+    company.run(3_000)
+    assert [len(site.seats()) for site in company.sites.values()] == [2, 2]
+    company.send("a", "alpha", "still here")
+    company.run(100)
+    assert company.texts("b") == ["still here"]
 
 
 def test_a_site_begins_alone_and_others_come() -> None:

@@ -129,6 +129,9 @@ class Affairs(Listener):
         self._contact: int = 0
         self._settle_ns: i64 = NEVER
         self._look_ns: i64 = NEVER
+        # The seats of the newest graph; and the sites that have left, in the lives that did.
+        self._seated: tuple[Seat, ...] = ()
+        self._left: Final[dict[int, int]] = {}
         # The newest graph of which the manager knew when this site reported what it has.
         self._reported: int = 0
         # Graphs that are not known to be open everywhere.
@@ -235,14 +238,37 @@ class Affairs(Listener):
             self.returning.opened(opening)
             for site, life in opening.gone:
                 self._neighbours.forget(site, life)
+            self._note_left(opening)
             self._after_opening(opening, now_ns)
         turns.opened.clear()
         for site in self._own.targets():
             self._know(site)
         self.resuming.ask()
         passing = turns.passing
+        if passing is not None:
+            passing.catch_up()
         if passing is not None and (passing.groups_changed or passing.streams_changed):
             self._settle_ns = min(self._settle_ns, now_ns + self.config.settle_ns)
+
+    def _note_left(self, opening: Opening) -> None:
+        """Note who has no seat any more."""
+        for seat in self._seated:
+            if opening.seat(seat.sender) is None:
+                self._left[seat.sender] = seat.life
+        self._seated = opening.seats
+
+    def _forget_left(self, now_ns: i64) -> None:
+        """Sites that have left, and are not heard any more, are nobody's neighbours."""
+        for site, life in list(self._left.items()):
+            neighbour = self._neighbours.find(site)
+            present = neighbour is not None and neighbour.to.incarnation <= life
+            if neighbour is not None and present:
+                if now_ns - neighbour.link.heard_ns <= self.config.silence_ns:
+                    continue
+                if site in self._own.targets():
+                    continue
+                self._neighbours.forget(site, life)
+            del self._left[site]
 
     def _after_opening(self, opening: Opening, now_ns: i64) -> None:
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
@@ -439,6 +465,7 @@ class Affairs(Listener):
         seat = opening.seat(self._me)
         if seat is not None:
             self.wish = seat
+        self._seated = opening.seats
         self._look_ns = now_ns + self.config.null_ns
         self._settle_ns = now_ns
         self.resuming.begin()
@@ -561,6 +588,9 @@ class Affairs(Listener):
             self._look_ns = now_ns + self.config.null_ns
             self._say_alive(now_ns)
             self._see_targets(now_ns)
+            self._forget_left(now_ns)
+            if self._turns.opening is not None and not self._turns.frozen:
+                self._memory.look()
         if not self.returning.out:
             self.manager.on_timer(now_ns)
 

@@ -35,6 +35,9 @@ class FederationConfig:
     # How many messages wait at most for a child, and how many that came wait for their turn.
     forward_messages: int = 1_024
     wait_messages: int = 256
+    # How many messages a site keeps that not everybody is known to have, before sources have to
+    # wait for that.
+    history_messages: int = 1 << 14
 
     def __post_init__(self) -> None:
         if self.recovery not in RECOVERIES:
@@ -44,7 +47,7 @@ class FederationConfig:
                 f"null_ns is {self.null_ns} and silence_ns {self.silence_ns}: a site must be "
                 "silent for two periods at least before it counts as failed"
             )
-        for name in ("settle_ns", "forward_messages", "wait_messages"):
+        for name in ("settle_ns", "forward_messages", "wait_messages", "history_messages"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
 

@@ -46,6 +46,8 @@ class Passing:
         # By group: up to which place this site has everything; and, by child, what is known of all
         # sites below it.
         self.installed: Final[dict[str, int]] = dict.fromkeys(graph.way_groups(me), 0)
+        # By group: up to which place others may be told so.
+        self._told: Final[dict[str, int]] = {}
         self._reached: Final[dict[int, dict[str, int]]] = {
             child: {} for child in graph.children.get(me, ())
         }
@@ -125,16 +127,24 @@ class Passing:
         group = entry.group
         self.installed[group] = entry.place
         self.last[entry.stream] = max(self.last.get(entry.stream, 0), entry.seq)
-        self._history.add(entry)
+        if self._history.add(entry):
+            self._told[group] = entry.place
         for child in self.graph.next_sites(self._me, group):
             self._lines[child].put(entry)
         if self.graph.is_member(self._me, group):
             self._delivery.put(entry)
         self.groups_changed[group] = None
 
-    def recall(self, entry: Entry) -> None:
-        """A former life had installed an entry in this graph."""
+    def recall_base(self, installed: dict[str, int]) -> None:
+        """A former life had, by group, everything up to these places."""
+        self.installed.update(installed)
+        self._told.update(installed)
+
+    def recall(self, entry: Entry, tells: bool) -> None:
+        """A former life had installed an entry in this graph. `tells`: others may be told so."""
         self.installed[entry.group] = entry.place
+        if tells:
+            self._told[entry.group] = entry.place
         unsettled = self._unsettled.get(entry.group)
         if unsettled is not None:
             unsettled.append(entry)
@@ -152,10 +162,22 @@ class Passing:
 
     def reached(self, group: str) -> int:
         """Up to which place this site and all below it have a group's messages."""
-        found = self.installed.get(group, 0)
+        found = self._told.get(group, 0)
         for child in self.graph.next_sites(self._me, group):
             found = min(found, self._reached[child].get(group, 0))
         return found
+
+    def catch_up(self) -> None:
+        """There may be room in the history: tell others of what was ahead of it."""
+        found = self._history.caught_up()
+        while found:
+            for entry in found:
+                if entry.graph == self.graph.number and entry.group in self.installed:
+                    self._told[entry.group] = entry.place
+                    self.groups_changed[entry.group] = None
+            for group in {entry.group for entry in found}:
+                self._settle(group)
+            found = self._history.caught_up()
 
     def child_reached(self, child: int, group: str, place: int) -> None:
         """A child says up to which place all in its subtree have a group's messages."""

@@ -92,7 +92,7 @@ class Site(Federated):
             self._streams,
             self._neighbours,
             self._memory,
-            settings.atomic,
+            settings,
             observer,
         )
         self._affairs: Final = Affairs(

@@ -15,6 +15,7 @@ from typing import Final, final
 
 from semcast.ids import Source
 from semcast.protocol.observer import Observer
+from semcast.protocol.propagation.config import FederationConfig
 from semcast.protocol.propagation.entries import Entry, Streams
 from semcast.protocol.propagation.graph import NO_SITE, Graph
 from semcast.protocol.propagation.history import History
@@ -44,11 +45,11 @@ class Turns:
         streams: Streams,
         neighbours: Neighbours,
         memory: Memory,
-        atomic: bool,
+        config: FederationConfig,
         observer: Observer | None,
     ) -> None:
-        """`atomic`: sites come back with all that they had: another life changes nothing."""
-        self._atomic: Final = atomic
+        # Whether sites come back with all that they had, so that another life changes nothing.
+        self._atomic: Final = config.atomic
         self._memory: Final = memory
         self._me: Final = int(me.sender)
         self._source: Final = me
@@ -56,7 +57,7 @@ class Turns:
         self.delivery: Final = delivery
         self._streams: Final = streams
         self._observer: Final = observer
-        self.history: Final = History(memory)
+        self.history: Final = History(memory, config.history_messages)
         # The opening that counts, its record, and the opening before it.
         self.opening: Opening | None = None
         self.record: bytes = b""
@@ -306,7 +307,7 @@ class Turns:
         self.passing = Passing(
             self._me, graph, self._neighbours.lines, self.delivery, self.history, self.last
         )
-        self.passing.installed.update(recalled.installed)
+        self.passing.recall_base(recalled.installed)
         self.last.update(recalled.last)
         for entry in recalled.entries:
             self._recall_entry(entry)
@@ -337,11 +338,11 @@ class Turns:
                 self.delivery.recall(entry.message)
 
     def _recall_entry(self, entry: Entry) -> None:
-        self.history.recall(entry)
+        tells = self.history.recall(entry)
         self.last[entry.stream] = max(self.last.get(entry.stream, 0), entry.seq)
         assert self.passing is not None
         if entry.graph == self.number:
-            self.passing.recall(entry)
+            self.passing.recall(entry, tells)
 
     # -- recovery ----------------------------------------------------------------------------------
 

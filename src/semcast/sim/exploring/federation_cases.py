@@ -9,6 +9,7 @@ or judged.
 """
 
 import random
+from dataclasses import replace
 from typing import Final, Literal
 
 from semcast.sim.exploring.upheavals import with_upheaval
@@ -45,6 +46,8 @@ _AWAY_S: Final = (0.02, 0.3, 1.5)
 # How soon after a site is back it may crash again.
 _BACK_S: Final = (0.005, 0.05, 0.3, 1.0)
 _BOUNDS: Final = (1, 1, 2, 3, 8)
+# The share of all cases in which sites have room for so little in their histories.
+SHORT_HISTORIES: Final = 0.2
 # Which protocol, and how often: the one that can go wrong in most ways most often.
 _PROTOCOLS: Final[tuple[Literal["propagation", "two-phase", "central"], ...]] = (
     "propagation", "propagation", "propagation", "propagation", "propagation", "propagation",
@@ -57,7 +60,16 @@ def federation_case(seed: int, protocol: str | None = None) -> FederationScenari
     rng = random.Random(f"explore/{seed}/federation")
     scenario = _Draw(rng, protocol).scenario(seed)
     # What is added draws from a generator of its own, so that it changes nothing else of a seed.
-    return with_upheaval(scenario, random.Random(f"explore/{seed}/upheavals"))
+    scenario = with_upheaval(scenario, random.Random(f"explore/{seed}/upheavals"))
+    return _with_history(scenario, random.Random(f"explore/{seed}/history"))
+
+
+def _with_history(scenario: FederationScenario, rng: random.Random) -> FederationScenario:
+    """The same, for a share of all seeds with histories that are soon full."""
+    if rng.random() >= SHORT_HISTORIES:
+        return scenario
+    settings = replace(scenario.federation, history_messages=rng.choice(_BOUNDS))
+    return replace(scenario, federation=settings)
 
 
 class _Draw:

@@ -30,7 +30,7 @@ UNDERSTOOD: Final = "Understood"
 # Making these larger does not make a scenario simpler; the others say what is judged.
 _KEPT: Final = (
     "protocol", "recovery", "forward_messages", "wait_messages", "window_messages",
-    "delivery_messages",
+    "delivery_messages", "history_messages",
 )  # fmt: skip
 # How often sites say something, and for how long they may say nothing: one alone may make no sense.
 _TOGETHER: Final = ("null_ms", "silence_ms")

@@ -124,6 +124,7 @@ class FederationSettings(Settings):
     settle_ms: Milliseconds = 20.0
     forward_messages: Annotated[int, Between(1, 1 << 20)] = 1_024
     wait_messages: Annotated[int, Between(1, 1 << 20)] = 256
+    history_messages: Annotated[int, Between(1, 1 << 20)] = 1 << 14
     window_messages: Annotated[int, Between(1, 1 << 20)] = 1_024
     delivery_messages: Annotated[int, Between(1, 1 << 20)] = 1_024
     purging: bool = True
@@ -148,6 +149,7 @@ class FederationSettings(Settings):
             settle_ns=round(self.settle_ms * _MS_NS),
             forward_messages=self.forward_messages,
             wait_messages=self.wait_messages,
+            history_messages=self.history_messages,
         )
 
     def member_config(self) -> MemberConfig:
