@@ -273,12 +273,11 @@ def _untold(facts: Sites, lives: list[str], life: str) -> set[tuple[int, Message
     for former in until[:-1]:
         told = [one for one in facts.resumed_by(former) if one in until]
         standing = [at for at, _ in facts.of(former, "deliver") if at not in facts.undone]
-        failed = facts.of(former, "out", "crash")
+        failed = bool(facts.of(former, "out", "crash") and facts.opens(former))
         earlier = any(
             facts.of(one, "deliver") and facts.opens(one) and facts.remembers(one, former)
             for one in until[:-1]
         )
-        failed = failed and bool(facts.opens(former))
         if failed and facts.remembers(life, former) and standing and not told and not earlier:
             return {(mine[0][1].time_ns, name(mine[0][1]))}
     return set()

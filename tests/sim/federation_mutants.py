@@ -528,4 +528,68 @@ FEDERATION_MUTANTS: Final = (
         first=2256,
         breaks="Rollback",
     ),
+    Mutant(
+        "propagation: atomic: a parent does not wait to hear how far a child is that is back",
+        "federations",
+        (
+            Patch(
+                "protocol/propagation/neighbour.py",
+                "            found.hold(True)\n",
+                "",
+            ),
+        ),
+        first=5254,
+        breaks="Rest",
+    ),
+    Mutant(
+        "propagation: what was ahead of a full history is never told",
+        "federations",
+        (
+            Patch(
+                "protocol/propagation/history.py",
+                "        while self._ahead and not self._is_full():\n",
+                "        while self._messages_max < 1:\n",
+            ),
+        ),
+        first=1,
+        breaks="Rest",
+    ),
+    Mutant(
+        "propagation: sites remember only the last opening that they accepted",
+        "federations",
+        (
+            Patch(
+                "protocol/propagation/council.py",
+                "        while len(self._accepted) > ACCEPTED_MAX:\n",
+                "        while len(self._accepted) > 1:\n",
+            ),
+        ),
+        first=1,
+    ),
+    Mutant(
+        "propagation: what was sent before a failure is not waited for",
+        "federations",
+        (
+            Patch(
+                "protocol/propagation/own.py",
+                "            outstanding = own.offered > own.ordered or (",
+                "            outstanding = any(one.seq > own.ordered for one in own.sent) or (",
+            ),
+        ),
+        first=6917,
+        breaks="Integrity",
+    ),
+    Mutant(
+        "propagation: what is sent again is not rolled back if nobody else had it",
+        "federations",
+        (
+            Patch(
+                "protocol/propagation/returning.py",
+                "        and entry.seq > ordered.get(entry.stream, 0)\n",
+                "        and entry.seq < 0\n",
+            ),
+        ),
+        first=5499,
+        breaks="Multiple Group Order",
+    ),
 )

@@ -11,6 +11,7 @@ from semcast.ids import Source
 from semcast.protocol.observer import Observer
 from semcast.protocol.propagation.config import FederationConfig
 from semcast.protocol.propagation.entries import Entry, Streams
+from semcast.protocol.propagation.federated import GROUPS_MAX
 from semcast.protocol.propagation.line import Line
 from semcast.protocol.propagation.link import Feed, Sink, SiteLink
 from semcast.protocol.propagation.own import Own
@@ -166,6 +167,8 @@ class _LineSink(Sink):
             raise RemoteProtocolError("a message that is sent for somebody else")
         latest = self._attempts.get(entry.stream, 0)
         if entry.attempt > latest:
+            if not latest and len(self._attempts) >= GROUPS_MAX:
+                raise RemoteProtocolError(f"a site that sends to more than {GROUPS_MAX} groups")
             self._attempts[entry.stream] = entry.attempt
             if latest:
                 self._line.drop(lambda old: old.stream == entry.stream)

@@ -62,8 +62,8 @@ class OwnGroup:
         # The graph in which the target is known to be the primary destination.
         self.graph: int = 0
         self.attempt: int = 1
-        # The newest number that was sent to the target, in whatever attempt: up to there it may have
-        # given places of which this site has not heard.
+        # The newest number that was sent to the target, in whatever attempt: it may have given
+        # places up to there of which this site has not heard.
         self.offered: int = 0
         # How many messages there were, the number of the last one, and of the last k of them: a
         # tagger counts those of one stream, and a site numbers those of all.

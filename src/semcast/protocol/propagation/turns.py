@@ -263,10 +263,10 @@ class Turns:
                 line.clear()
             else:
                 line.put_order(record)
-        self._neighbours.seated = frozenset(seat.sender for seat in opening.seats)
         self.passing = Passing(
             self._me, graph, self._neighbours.lines, self.delivery, self.history, self.last
         )
+        self._neighbours.seated = frozenset(seat.sender for seat in opening.seats)
         since = self._primary_since
         self._primary_since = {
             name: since.get(name, graph.number)
