@@ -64,6 +64,8 @@ from semcast.wire.record_fields import RecordReader, RecordWriter
 # What only a site that has a seat, in the life that the seat is for, can say to a manager: the word
 # of another life would make a majority of sites that are not there.
 _OF_SEATS: Final = (PROMISE, ACCEPT, REPORT, OPENED)
+# Of how many sites that have left it is known how the links to them stand.
+LEFT_MAX: Final = 32
 
 
 @final
@@ -258,17 +260,18 @@ class Affairs(Listener):
         self._seated = opening.seats
 
     def _forget_left(self, now_ns: i64) -> None:
-        """Sites that have left, and are not heard any more, are nobody's neighbours."""
+        """Nothing waits any longer for sites that have left and are not heard any more; and of many
+        only the last ones stay neighbours.
+        """
         for site, life in list(self._left.items()):
             neighbour = self._neighbours.find(site)
-            present = neighbour is not None and neighbour.to.incarnation <= life
-            if neighbour is not None and present:
-                if now_ns - neighbour.link.heard_ns <= self.config.silence_ns:
-                    continue
-                if site in self._own.targets():
-                    continue
-                self._neighbours.forget(site, life)
-            del self._left[site]
+            if neighbour is None or neighbour.to.incarnation > life:
+                del self._left[site]
+            elif now_ns - neighbour.link.heard_ns > self.config.silence_ns:
+                neighbour.forward.clear()
+                if len(self._left) > LEFT_MAX and site not in self._own.targets():
+                    self._neighbours.forget(site, life)
+                    del self._left[site]
 
     def _after_opening(self, opening: Opening, now_ns: i64) -> None:
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
