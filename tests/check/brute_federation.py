@@ -329,7 +329,12 @@ def owes(facts: Sites, node: str, m: MessageId, group: str) -> bool:
         stays = facts.is_member(node, group, graph) and all(group in groups for groups in since)
         if not kept and facts.trusts(m.sender) and stays:
             return True
-    former = [one for one in facts.lives[parse_node(node)[0]] if one != node]
+    lives = facts.lives[parse_node(node)[0]]
+    undid = [
+        at for at, life in enumerate(lives) for _, event in facts.of(life, "undo")
+        if name(event) == m
+    ]  # fmt: skip
+    former = lives[: max(undid, default=0)]
     known = [number for one in former for number, _ in facts.opens(one)]
     others = [
         one for one, graph in came

@@ -7,8 +7,9 @@ that has come to rest, m for group α is owed as follows.
   one that received it: what waits is delivered or purged in the end.
 - A life that is lost received m under g, and m's source is correct: every correct site has it that
   was in α in g and ever since. The source sends m again to those who went on (PROP §5.2.1).
-- A site undid m, which a correct site received under a graph that the site knew before, and so is
-  part of what the survivors agreed on: it has it again, if it is in α in the end.
+- A life of a site undid m, which a correct site received under a graph that the lives before that
+  one knew, and so is part of what the survivors agreed on: the site has it again, if it is in α in
+  the end.
 - Nobody received m, nor any m' that replaces it, although its source is correct and α has correct
   members since the first graph, others than a source that does not get its own: the source is told
   of. A group that was without members for a time has nobody to whom its messages are owed.
@@ -41,6 +42,8 @@ class MemberDeliveryKernel(Kernel):
         assert self.run.sites is not None, "only federations promise it"
         self._sites: Final[Sites] = self.run.sites
         self._parts: Final[list[list[Longs]]] = [[] for _ in _COLUMNS]
+        # By message and site that undid it: up to which graph its lives knew what it had done.
+        self._undone_after: Final[dict[tuple[int, int], int]] = {}
 
     def feed(self, rows: Rows) -> None:
         """Keep what was received, delivered and undone."""
@@ -90,8 +93,12 @@ class MemberDeliveryKernel(Kernel):
         final = np.array(self._sites.final, np.int64)[n]
         undone: dict[int, int] = {}
         rows = kind == UNDO
-        for number, site in zip(message[rows].tolist(), final[rows].tolist(), strict=True):
+        for number, site, life in zip(
+            message[rows].tolist(), final[rows].tolist(), n[rows].tolist(), strict=True
+        ):
             undone[number] = undone.get(number, 0) | 1 << site
+            after = self._undone_after.get((number, site), -1)
+            self._undone_after[number, site] = max(after, self._sites.left_at(life))
         rows = kind == DELIVER
         for number, site in zip(message[rows].tolist(), final[rows].tolist(), strict=True):
             delivered[number] |= 1 << site
@@ -161,7 +168,7 @@ class MemberDeliveryKernel(Kernel):
 
     def _undone(self, undone: int, received: dict[int, int], number: int) -> dict[int, int]:
         """By node that undid a message and is in its group in the end: one that received it under
-        a graph that the node knew before.
+        a graph that the site knew before.
         """
         found: dict[int, int] = {}
         if not undone:
@@ -171,7 +178,7 @@ class MemberDeliveryKernel(Kernel):
         for n in nodes_in(undone & members & self._correct):
             for graph, nodes in received.items():
                 others = nodes_in(nodes & self._correct & ~(1 << n))
-                if others and graph <= sites.left_at(n):
+                if others and graph <= self._undone_after[number, n]:
                     found[n] = others[0]
         return found
 

@@ -139,10 +139,12 @@ class Sites:
         )
 
     def left_at(self, n: int) -> int:
-        """The last graph that former lives of a node's site have opened; -1 if there are none."""
+        """The last graph that the lives of a site before this one have opened; -1 if there are
+        none.
+        """
         lives = next(some for some in self.lives if n in some)
-        former = [self.opens[one][-1].number for one in lives if one != n and self.opens[one]]
-        return max(former, default=-1)
+        before = lives[: lives.index(n)]
+        return max((self.opens[one][-1].number for one in before if self.opens[one]), default=-1)
 
     @property
     def newest(self) -> int:
