@@ -168,9 +168,15 @@ FEDERATION_MUTANTS: Final = (
                 "    return 2 * len(present) > len(seats)\n",
                 "    return bool(present)\n",
             ),
+            # What only some have accepted is seldom all that matters, if sites remember the rest.
+            Patch(
+                "protocol/propagation/council.py",
+                "        while len(self._accepted) > ACCEPTED_MAX:\n",
+                "        while len(self._accepted) > 1:\n",
+            ),
         ),
         first=104,
-        breaks="Rest",
+        breaks="Integrity",
     ),
     Mutant(
         "propagation: survivors do not catch up",

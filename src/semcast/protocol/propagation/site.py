@@ -134,7 +134,8 @@ class Site(Federated):
             return
         self._remembers = True
         self._turns.recall_untaken(recalled)
-        self._affairs.returning.come_back(recalled.life, recalled.entries, recalled.owed)
+        installed = self._turns.meant(recalled.entries, recalled)
+        self._affairs.returning.come_back(recalled.life, installed, recalled.owed)
 
     def _write_anew(self) -> None:
         """Write down what a later life needs, and nothing else."""

@@ -326,16 +326,24 @@ class Turns:
 
     def recall_untaken(self, recalled: Recalled) -> None:
         """Let the application have what waited for it in a former life."""
+        self.delivery.recall_taken(recalled.taken)
+        for entry in self.meant(recalled.untaken(), recalled):
+            if entry.message is not None:
+                self.delivery.recall(entry.message)
+
+    def meant(self, entries: list[Entry], recalled: Recalled) -> list[Entry]:
+        """Those of some entries of a former life that were for its application: others it only
+        passed on.
+        """
         graphs: dict[int, Graph] = {}
         for record in recalled.openings:
             opening = read_opening(record, self._streams)
             graphs[opening.number] = opening.graph
-        self.delivery.recall_taken(recalled.taken)
-        for entry in recalled.untaken():
-            graph = graphs.get(entry.graph)
-            member = graph is None or graph.is_member(self._me, entry.group)
-            if member and entry.message is not None:
-                self.delivery.recall(entry.message)
+        return [
+            entry
+            for entry in entries
+            if entry.graph not in graphs or graphs[entry.graph].is_member(self._me, entry.group)
+        ]
 
     def _recall_entry(self, entry: Entry) -> None:
         tells = self.history.recall(entry)
