@@ -188,7 +188,7 @@ FEDERATION_MUTANTS: Final = (
                 "for entry in meant if report.graph < 0]\n",
             ),
         ),
-        first=11,
+        first=40,
         breaks="Member Delivery",
     ),
     Mutant(
