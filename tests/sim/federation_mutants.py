@@ -522,19 +522,6 @@ FEDERATION_MUTANTS: Final = (
         breaks="Rest",
     ),
     Mutant(
-        "propagation: what is to be undone is forgotten in a crash",
-        "federations",
-        (
-            Patch(
-                "protocol/propagation/returning.py",
-                "        self._memory.told(wrong)\n",
-                "        pass\n",
-            ),
-        ),
-        first=2256,
-        breaks="Rollback",
-    ),
-    Mutant(
         "propagation: atomic: a parent does not wait to hear how far a child is that is back",
         "federations",
         (
@@ -559,18 +546,6 @@ FEDERATION_MUTANTS: Final = (
         ),
         first=1,
         breaks="Rest",
-    ),
-    Mutant(
-        "propagation: sites remember only the last opening that they accepted",
-        "federations",
-        (
-            Patch(
-                "protocol/propagation/council.py",
-                "        while len(self._accepted) > ACCEPTED_MAX:\n",
-                "        while len(self._accepted) > 1:\n",
-            ),
-        ),
-        first=1,
     ),
     Mutant(
         "propagation: what was sent before a failure is not waited for",
