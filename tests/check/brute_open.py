@@ -70,7 +70,8 @@ def state(journal: Journal) -> Found:
             for life in facts.nodes
         )
         and not any(
-            facts.replaced_or_same(m, other) and _had(facts, life, other)
+            facts.replaced_or_same(m, other)
+            and (_had(facts, life, other) or _knew(facts, life, other))
             for other in facts.multicasts
             for life in facts.nodes
             if life == node or _former(facts, life, node)
@@ -111,6 +112,11 @@ def _stands(facts: Facts, m: MessageId) -> bool:
 
 def _had(facts: Facts, node: str, m: MessageId) -> bool:
     return facts.delivered(node, m) or facts.happened(len(facts.events), node, "ignore", m)
+
+
+def _knew(facts: Facts, node: str, m: MessageId) -> bool:
+    """Whether a process that gets none of its own messages multicast this one."""
+    return node == m.sender and not facts.header.deliver_own
 
 
 def _former(facts: Facts, life: str, node: str) -> bool:

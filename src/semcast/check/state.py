@@ -6,9 +6,10 @@ and how, Agreement and Sender Reliability say: a newcomer has what replaces it.
 
 What a newcomer gets of it (`state`) is delivered like anything else, so Integrity says that nothing
 comes twice, and FIFO Order, or Key Order, that it comes before what is live. A process that went on
-in another life, without having crashed, has what its former life delivered: it gets only what
-changed meanwhile. Messages without a key are no state, since nobody keeps them for long; neither
-are those with a rank, of which others decide.
+in another life, without having crashed, has what its former life delivered, and what that multicast
+where own messages are not delivered: it gets only what changed meanwhile. Messages without a key
+are no state, since nobody keeps them for long; neither are those with a rank, of which others
+decide.
 """
 
 from collections.abc import Iterable
@@ -59,7 +60,10 @@ class StateKernel(Kernel):
             if sent.covered_at[one] == NEVER and (had[one] | sender) & run.correct
         )
         for n, begin in joins.items():
-            mine = 1 << n | self._former_lives(n)
+            former = self._former_lives(n)
+            if former & sender and not run.header.deliver_own:
+                continue
+            mine = 1 << n | former
             for message in standing:
                 if sent.seqs[message] < begin and not had[message] & mine:
                     self._lacks(n, sent.seqs[message], begin)
