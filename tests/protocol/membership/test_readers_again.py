@@ -68,7 +68,7 @@ def test_one_that_was_forgotten_gets_what_stands_of_senders_that_came_and_ended(
     assert got(reader, Source(0, 2)) == [2, 3]
     assert got(reader, Source(0, 1)) == [1, 2], "of what it has, nothing comes again"
     values(group, group.members[1], "e", "f")
-    group.until(lambda: has_all(reader, group.members[1:]))
+    group.until(lambda: has_all(reader, [group.members[1]]))
 
 
 def test_one_that_was_forgotten_gets_what_changed_of_senders_that_have_ended() -> None:
@@ -82,6 +82,40 @@ def test_one_that_was_forgotten_gets_what_changed_of_senders_that_have_ended() -
     ends(group, group.members[0])
     back(group, reader)
     assert got(reader, Source(0, 1)) == [1, 2, 3, 4]
+
+
+def test_one_that_was_forgotten_gets_all_that_stands_of_a_sender_that_had_been_silent() -> None:
+    group = Group(4)
+    reader = group.reader(100)
+    group.run(S)
+    forgotten(group, reader)
+    values(group, group.members[3], "a", "b", "a")
+    ends(group, group.members[3])
+    back(group, reader)
+    assert got(reader, Source(3, 1)) == [2, 3]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_that_is_forgotten_again_and_again_lacks_nothing_that_stands(seed: int) -> None:
+    group = Group(3, seed, loss=0.05)
+    reader = group.reader(100)
+    expected: set[tuple[int, int]] = set()
+    for life in range(2, 6):
+        forgotten(group, reader)
+        sender = group.members[0]
+        keys = [f"{life} {at}" for at in range(seed)]
+        values(group, sender, "x", *keys)
+        expected.update((int(sender.me.incarnation), 2 + at) for at in range(len(keys)))
+        if (seed + life) % 2:
+            back(group, reader)
+        ends(group, sender)
+        group.members[0] = group.add(0, MEMBER, life)
+        group.until(lambda: group.members[0].member.inside, 10 * S)
+        back(group, reader)
+    for one in range(1, 6):
+        assert {(one, seq) for seq in got(reader, Source(0, one))} >= {
+            (life, seq) for life, seq in expected if life == one
+        }
 
 
 def test_one_that_was_not_forgotten_asks_for_nothing() -> None:

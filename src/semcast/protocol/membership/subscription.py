@@ -8,7 +8,9 @@ messages in between may be gone everywhere, the stream begins anew, and the appl
 where. So a reader misses nothing as long as one of its patrons lives.
 
 A patron that was not heard of for too long (`patience`), or that says that this is no reader of its
-own, is replaced by another member. `view` is what patrons say of the streams: nobody compares it.
+own, is replaced by another member. If all of them may have forgotten it, it may lack the end of
+streams, and sources may have come and ended: once it is served again it asks what stands of them
+(`transfer`). `view` is what patrons say of the streams: nobody compares it.
 """
 
 from typing import Final, final
@@ -102,6 +104,8 @@ class Subscription(Views):
         self._doubted: list[int] = []
         self._look_ns: i64 = NEVER
         self._inside = False
+        # Whether it may have been forgotten since it was last served by all its patrons.
+        self._forgotten = False
         self._searching = False
         self._to_ask: Final[dict[int, None]] = {}
         self._to_leave: Final[dict[int, None]] = {}
@@ -160,9 +164,23 @@ class Subscription(Views):
             return
         assert isinstance(frame, Begin)
         if frame.gone:
-            self.gone(int(source.sender), now_ns)
+            self._on_gone(int(source.sender), now_ns)
         else:
             self._on_begin(frame, source, now_ns)
+
+    def _on_gone(self, sender: int, now_ns: i64) -> None:
+        """A member says that this is no reader of its own. If it was one, nobody knows since when
+        it is not, nor whether the others have forgotten it too.
+        """
+        patron = self._patrons.get(sender)
+        if patron is not None and patron.complete:
+            self._note_forgotten()
+        self.gone(sender, now_ns)
+
+    def _note_forgotten(self) -> None:
+        if self._inside and not self._forgotten:
+            self._forgotten = True
+            self._detection.forgotten()
 
     def _on_begin(self, frame: Begin, source: Source, now_ns: i64) -> None:
         sender = int(source.sender)
@@ -196,6 +214,8 @@ class Subscription(Views):
             return
         has = detection.streams.get(of, -1)
         if has < 0 or (after > has and not self._is_covered(of)):
+            if has >= 0:
+                self._note_forgotten()
             detection.begin(of, after, newest)
         detection.answer(patron.sender, of, detection.streams[of])
 
@@ -231,6 +251,8 @@ class Subscription(Views):
         del self._patrons[sender]
         self._former[sender] = None
         self._search_ns = min(self._search_ns, now_ns)
+        if not any(patron.complete for patron in self._patrons.values()):
+            self._note_forgotten()
         self._find_patrons(now_ns)
         self._ask_uncovered(now_ns)
 
@@ -257,6 +279,9 @@ class Subscription(Views):
                 if streams.get(of, after) < after:
                     return
         self._inside = True
+        if self._forgotten:
+            self._forgotten = False
+            self._detection.served_again()
         if self._former:
             self._to_leave.update(self._former)
             self._former.clear()

@@ -89,6 +89,14 @@ class ReaderDetection(Detection):
         over = source.incarnation <= self._ended.get(int(source.sender), -1)
         return over and source not in self.streams
 
+    def forgotten(self) -> None:
+        """Perhaps nobody has held the group back for this reader for a while."""
+        self._agreed.forgotten = True
+
+    def served_again(self) -> None:
+        """After that, as many patrons as it is to have do so again."""
+        self._agreed.served_again = True
+
     def answer(self, patron: int, source: Source, seq: int) -> None:
         """Tell one patron at once what is here of a stream."""
         self._answers.setdefault(patron, {})[source] = seq
