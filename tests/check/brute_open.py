@@ -66,7 +66,7 @@ def state(journal: Journal) -> Found:
         and m.seq < _begin(facts, node, m.sender)
         and _stands(facts, m)
         and any(
-            facts.is_correct(life) and (life == m.sender or _had_cover(facts, life, m))
+            facts.is_correct(life) and (life == m.sender or _may_give(facts, life, m))
             for life in facts.nodes
         )
         and not any(
@@ -77,6 +77,11 @@ def state(journal: Journal) -> Found:
             if life == node or _former(facts, life, node)
         )
     }
+
+
+def _may_give(facts: Facts, node: str, m: MessageId) -> bool:
+    """Whether a node can give a message of another; in a feed none does."""
+    return facts.header.reliability != "sender" and _had_cover(facts, node, m)
 
 
 def _had_cover(facts: Facts, node: str, m: MessageId) -> bool:

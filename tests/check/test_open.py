@@ -248,6 +248,18 @@ def test_who_comes_back_has_what_it_had() -> None:
         assert [str(one.messages[0]) for one in found] == lacking
 
 
+def test_in_a_feed_what_stands_goes_with_its_sender() -> None:
+    for gone, lacking in ((True, []), (False, ["p1.1#1"])):
+        log = Log(Header("feed", (), membership="open", reliability="sender", state="keys"))
+        log.multicast("p1#1", 0, key="a")
+        log.take("p2", "p1#1")
+        log.join("p3", "p1#2")
+        if gone:
+            log.world("p1", "leave")
+        found = broken(state.PROPERTY, log.journal)
+        assert [str(one.messages[0]) for one in found] == lacking
+
+
 def test_who_comes_back_has_what_it_sent_itself() -> None:
     """If it is to get its own messages, it may not have taken them all; or it crashed."""
     for own, end, lacking in (
