@@ -33,6 +33,7 @@ ONCE_FAILED = [
     5140,  # a feed was judged before a reader that had been forgotten could find that out
     5345,  # a sender that died just after it was heard of kept a newcomer of a feed out
     5555,  # with a fanout of 1, who was behind was answered and nobody else, for ever
+    8043,  # a patron that did not know of a newcomer yet told readers that its stream had ended
 ]
 
 

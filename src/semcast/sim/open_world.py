@@ -107,26 +107,28 @@ class OpenWorld(World):
         return self._views_are_right() and super()._at_rest()
 
     def _views_are_right(self) -> bool:
-        """Whether members that agree go by a view of those that live, and no others, and serve all
-        readers; and whether in a feed senders and readers have found each other again.
-        """
-        if not (self._readers_are_served() if self._agreed else self._audiences_are_right()):
+        """Whether everybody knows who lives, so that nobody lacks anything without knowing it."""
+        right = self._lives_are_agreed() if self._agreed else self._audiences_are_right()
+        if not right:
             self._rested_ns = -1
-            return False
-        if not self._agreed:
-            return True
+        return right
+
+    def _lives_are_agreed(self) -> bool:
+        """Whether members go by a view of those that live, and no others, and serve all readers,
+        who follow just these.
+        """
         lives = {
             process.node: int(process.life.me.incarnation)
             for process in self._processes
             if process.life is not None and process.node not in self._readers
         }
-        for node in lives:
-            life = self._processes[node].life
-            view = None if life is None or life.member is None else life.member.view
+        for process in self._processes:
+            if process.life is None:
+                continue
+            view = None if process.life.member is None else process.life.member.view
             if view is None or {one: view.life(one) for one in view.present} != lives:
-                self._rested_ns = -1
                 return False
-        return True
+        return self._readers_are_served()
 
     def _audiences_are_right(self) -> bool:
         """Whether each process of a feed reads from all senders that live, and each sender has all
@@ -144,7 +146,7 @@ class OpenWorld(World):
         return True
 
     def _readers_are_served(self) -> bool:
-        """Whether readers of a group are served by those by whom they believe to be."""
+        """Whether readers of a group are served by those who they believe do so."""
         served = believed = 0
         for process in self._processes:
             member = None if process.life is None else process.life.member

@@ -53,8 +53,10 @@ class _Patron:
         self.pause_ns = pause_ns
         # How many streams it has; -1 if it has not answered.
         self.total: i64 = -1
-        # By stream, the message after which it holds the group back for this reader.
+        # By stream, the message after which it holds the group back for this reader; and those that
+        # it says have ended.
         self.after: Final[dict[Source, int]] = {}
+        self.over: Final[dict[Source, None]] = {}
         self.awaited: Final = Awaited(_ASKED_NS, _ASKED_NS, now_ns)
         self.awaited.owes(now_ns)
 
@@ -63,6 +65,10 @@ class _Patron:
         """Whether it has told where all its streams begin."""
         return 0 <= self.total <= len(self.after)
 
+    def holds(self, of: Source) -> bool:
+        """Whether it holds the group back for this reader, as far as it has said."""
+        return of in self.after and of not in self.over
+
     def again(self, attempt: i64, pause_ns: i64, now_ns: i64) -> None:
         """Subscribe with it once more."""
         self.attempt = attempt
@@ -70,6 +76,7 @@ class _Patron:
         self.pause_ns = pause_ns
         self.total = -1
         self.after.clear()
+        self.over.clear()
 
 
 @final
@@ -158,15 +165,28 @@ class Subscription(Views):
             return
         self.heard(source, now_ns)
         if isinstance(frame, Have):
-            self._detection.on_have(frame, source)
             if frame.ended:
-                self._make_view()
+                self._on_ended([of for of, _ in frame.rows], int(source.sender))
+            else:
+                self._detection.on_have(frame, source)
             return
         assert isinstance(frame, Begin)
         if frame.gone:
             self._on_gone(int(source.sender), now_ns)
         else:
             self._on_begin(frame, source, now_ns)
+
+    def _on_ended(self, ended: list[Source], sender: int) -> None:
+        """A member says that streams have ended. It may only not know yet of one that has just come
+        (its view may be an earlier one), so a patron that holds the group back for it knows better.
+        """
+        patron = self._patrons.get(sender)
+        for of in ended:
+            if patron is not None and of in patron.after:
+                patron.over[of] = None
+            if not any(one.holds(of) for one in self._patrons.values()):
+                self._detection.end(of)
+        self._make_view()
 
     def _on_gone(self, sender: int, now_ns: i64) -> None:
         """A member says that this is no reader of its own. If it was one, nobody knows since when

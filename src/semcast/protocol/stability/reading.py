@@ -109,9 +109,7 @@ class ReaderDetection(Detection):
         """A patron says what it has."""
         sender = int(source.sender)
         for of, seq in frame.rows:
-            if frame.ended:
-                self.end(of)
-            elif of in self.streams:
+            if of in self.streams:
                 self._hears(of, seq, sender)
                 if frame.answer:
                     self.answer(sender, of, self.streams[of])
