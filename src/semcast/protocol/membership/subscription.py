@@ -132,7 +132,7 @@ class Subscription(Views):
         return (BEGIN, HAVE)
 
     def inside(self) -> bool:
-        return self._inside
+        return self._inside and not self._forgotten
 
     # -- what is heard -----------------------------------------------------------------------------
 
