@@ -198,7 +198,7 @@ class Subscription(Views):
         self.gone(sender, now_ns)
 
     def _note_forgotten(self) -> None:
-        if self._inside and not self._forgotten:
+        if self._detection.streams and not self._forgotten:
             self._forgotten = True
             self._detection.forgotten()
 
