@@ -66,16 +66,22 @@ def state(journal: Journal) -> Found:
         and m.seq < _begin(facts, node, m.sender)
         and _stands(facts, m)
         and any(
-            facts.is_correct(life) and (life == m.sender or _had_cover(facts, life, m))
+            facts.is_correct(life) and (life == m.sender or _may_give(facts, life, m))
             for life in facts.nodes
         )
         and not any(
-            facts.replaced_or_same(m, other) and _had(facts, life, other)
+            facts.replaced_or_same(m, other)
+            and (_had(facts, life, other) or _knew(facts, life, other))
             for other in facts.multicasts
             for life in facts.nodes
             if life == node or _former(facts, life, node)
         )
     }
+
+
+def _may_give(facts: Facts, node: str, m: MessageId) -> bool:
+    """Whether a node can give a message of another; in a feed none does."""
+    return facts.header.reliability != "sender" and _had_cover(facts, node, m)
 
 
 def _had_cover(facts: Facts, node: str, m: MessageId) -> bool:
@@ -111,6 +117,11 @@ def _stands(facts: Facts, m: MessageId) -> bool:
 
 def _had(facts: Facts, node: str, m: MessageId) -> bool:
     return facts.delivered(node, m) or facts.happened(len(facts.events), node, "ignore", m)
+
+
+def _knew(facts: Facts, node: str, m: MessageId) -> bool:
+    """Whether a process that gets none of its own messages multicast this one."""
+    return node == m.sender and not facts.header.deliver_own
 
 
 def _former(facts: Facts, life: str, node: str) -> bool:

@@ -248,6 +248,37 @@ def test_who_comes_back_has_what_it_had() -> None:
         assert [str(one.messages[0]) for one in found] == lacking
 
 
+def test_in_a_feed_what_stands_goes_with_its_sender() -> None:
+    for gone, lacking in ((True, []), (False, ["p1.1#1"])):
+        log = Log(Header("feed", (), membership="open", reliability="sender", state="keys"))
+        log.multicast("p1#1", 0, key="a")
+        log.take("p2", "p1#1")
+        log.join("p3", "p1#2")
+        if gone:
+            log.world("p1", "leave")
+        found = broken(state.PROPERTY, log.journal)
+        assert [str(one.messages[0]) for one in found] == lacking
+
+
+def test_who_comes_back_has_what_it_sent_itself() -> None:
+    """If it is to get its own messages, it may not have taken them all; or it crashed."""
+    for own, end, lacking in (
+        (False, "leave", []),
+        (True, "leave", ["p1.1#1"]),
+        (False, "crash", ["p1.1#1"]),
+    ):
+        log = Log(Header("open", (), membership="open", state="keys", deliver_own=own))
+        log.view("p1", 1, "p1", "p2")
+        log.view("p2", 1, "p1", "p2")
+        log.multicast("p1#1", 0, key="a")
+        log.take("p2", "p1#1")
+        log.world("p1", end)
+        log.view("p1.2", 2, "p1.2", "p2")
+        log.join("p1.2", "p1#9")
+        found = broken(state.PROPERTY, log.journal)
+        assert [str(one.messages[0]) for one in found] == lacking
+
+
 # -- readers ---------------------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ def test_every_name_says_its_unit() -> None:
     measured = "messages|seconds|pages|bytes|sources|keys"
     # Counts of members, and what is so or not.
     whole = [
-        "semcast_members", "semcast_multicast_transport",
+        "semcast_members", "semcast_readers", "semcast_patrons", "semcast_multicast_transport",
         "semcast_state_pending", "semcast_state_incomplete",
     ]  # fmt: skip
     for metric in METRICS.values():

@@ -631,6 +631,47 @@ MUTANTS: Final = (
         first=29,
     ),
     Mutant(
+        "open: a patron that does not know of a newcomer yet ends its stream",
+        "open",
+        (
+            Patch(
+                "protocol/membership/subscription.py",
+                "            if not any(one.holds(of) for one in self._patrons.values()):\n",
+                "            if True:\n",
+            ),
+            Patch(
+                "protocol/membership/readers.py",
+                "self._strange.setdefault(of, int(now_ns)) >= _STRANGE_NS\n",
+                "self._strange.setdefault(of, int(now_ns)) >= 0\n",
+            ),
+        ),
+        first=8043,
+    ),
+    Mutant(
+        "open: with a fanout of 1 a member answers nobody but those who are behind",
+        "open",
+        (
+            Patch(
+                "protocol/stability/gossip/detection.py",
+                "        if behind and (self._config.gossip_fanout > 1 or ",
+                "        if behind and (True or ",
+            ),
+        ),
+        first=5555,
+    ),
+    Mutant(
+        "feeds: a sender that has died keeps newcomers out",
+        "feeds",
+        (
+            Patch(
+                "protocol/membership/feed.py",
+                "            holds_up = holds_up or ask.long_waits < _LONG_WAITS_MAX\n",
+                "            holds_up = True\n",
+            ),
+        ),
+        first=5345,
+    ),
+    Mutant(
         "open: a patron does not wait for its readers",
         "open",
         (

@@ -1,14 +1,16 @@
 """State: whoever comes later lacks nothing that stood where it begins. If the newest message of a
-key was multicast before its join point, it has that message, unless all who had it have crashed.
-Where a stream began anew, the last join point counts: what changed meanwhile comes as well.
-Judged in the end, of runs in which newcomers are to get what stands. What was replaced by the end,
-and how, Agreement and Sender Reliability say: a newcomer has what replaces it.
+key was multicast before its join point, it has that message, unless all who had it have crashed; in
+a feed, where nobody else keeps it for others, unless its sender has gone. Where a stream began
+anew, the last join point counts: what changed meanwhile comes as well. Judged in the end, of runs
+in which newcomers are to get what stands. What was replaced by the end, and how, Agreement and
+Sender Reliability say: a newcomer has what replaces it.
 
 What a newcomer gets of it (`state`) is delivered like anything else, so Integrity says that nothing
 comes twice, and FIFO Order, or Key Order, that it comes before what is live. A process that went on
-in another life, without having crashed, has what its former life delivered: it gets only what
-changed meanwhile. Messages without a key are no state, since nobody keeps them for long; neither
-are those with a rank, of which others decide.
+in another life, without having crashed, has what its former life delivered, and what that multicast
+where own messages are not delivered: it gets only what changed meanwhile. Messages without a key
+are no state, since nobody keeps them for long; neither are those with a rank, of which others
+decide.
 """
 
 from collections.abc import Iterable
@@ -51,15 +53,23 @@ class StateKernel(Kernel):
             return
         had = [self._had.get(message, 0) for message in range(len(sent.seqs))]
         sent.spread(had)
-        # What only those had who have crashed since is lost with them: nobody can give it.
+        # What only those had who have crashed since is lost with them: nobody can give it. In a
+        # feed nobody but the sender gives its values.
         sender = run.only(self.group.sender)
+        if run.header.reliability == "sender":
+            had_by = [sender] * len(had)
+        else:
+            had_by = [one | sender for one in had]
         standing = sorted(
             one
             for one in set(sent.newest.values())
-            if sent.covered_at[one] == NEVER and (had[one] | sender) & run.correct
+            if sent.covered_at[one] == NEVER and had_by[one] & run.correct
         )
         for n, begin in joins.items():
-            mine = 1 << n | self._former_lives(n)
+            former = self._former_lives(n)
+            if former & sender and not run.header.deliver_own:
+                continue
+            mine = 1 << n | former
             for message in standing:
                 if sent.seqs[message] < begin and not had[message] & mine:
                     self._lacks(n, sent.seqs[message], begin)

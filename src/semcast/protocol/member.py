@@ -400,4 +400,6 @@ class Member(Machine):
         held = gauges(self._waiting, self._retained, self._intake.inbounds)
         own = {"multicast": int(self._sender.seq), "request_window": self._asking.window_max()}
         found = held | own | self._figures.counted()
+        if self._readers is not None:
+            found["readers"] = len(self._readers)
         return found | self._detection.figures() | self.transfer.figures()

@@ -107,33 +107,54 @@ class OpenWorld(World):
         return self._views_are_right() and super()._at_rest()
 
     def _views_are_right(self) -> bool:
-        """Whether members that agree go by a view of those that live, and no others; and whether
-        each process of a feed has found all senders again that live.
+        """Whether everybody knows who lives, so that nobody lacks anything without knowing it."""
+        right = self._lives_are_agreed() if self._agreed else self._audiences_are_right()
+        if not right:
+            self._rested_ns = -1
+        return right
+
+    def _lives_are_agreed(self) -> bool:
+        """Whether members go by a view of those that live, and no others, and serve all readers,
+        who follow just these.
         """
-        if not self._agreed:
-            return self._senders_are_known()
         lives = {
             process.node: int(process.life.me.incarnation)
             for process in self._processes
             if process.life is not None and process.node not in self._readers
         }
-        for node in lives:
-            life = self._processes[node].life
-            view = None if life is None or life.member is None else life.member.view
+        for process in self._processes:
+            if process.life is None:
+                continue
+            view = None if process.life.member is None else process.life.member.view
             if view is None or {one: view.life(one) for one in view.present} != lives:
-                self._rested_ns = -1
                 return False
-        return True
+        return self._readers_are_served()
 
-    def _senders_are_known(self) -> bool:
+    def _audiences_are_right(self) -> bool:
+        """Whether each process of a feed reads from all senders that live, and each sender has all
+        other processes as readers. One that was forgotten, and does not know that, may lack much.
+        """
         lives = [process.life for process in self._processes if process.life is not None]
         senders = [life.me for life in lives if int(life.me.sender) not in self._readers]
         for life in lives:
-            others = [one for one in senders if one != life.me]
-            if life.member is None or not all(life.member.view.holds(one) for one in others):
-                self._rested_ns = -1
+            sends = life.me in senders
+            found = [one.me for one in lives] if sends else senders
+            if life.member is None or not all(life.member.view.holds(one) for one in found):
+                return False
+            if sends and life.member.stats()["readers"] < len(lives) - 1:
                 return False
         return True
+
+    def _readers_are_served(self) -> bool:
+        """Whether readers of a group are served by those who they believe do so."""
+        served = believed = 0
+        for process in self._processes:
+            member = None if process.life is None else process.life.member
+            if member is not None:
+                stats = member.stats()
+                served += stats.get("readers", 0)
+                believed += stats.get("patrons", 0)
+        return served >= believed
 
     def comings(self) -> Comings:
         held_up = {

@@ -53,6 +53,19 @@ def test_a_reader_is_in_after_a_round_trip_and_gets_all_from_there_on() -> None:
     assert net.until(lambda: reader.member.inside) < 300 * MS
 
 
+def test_a_sender_that_died_just_now_keeps_nobody_out() -> None:
+    net, sender, _ = feed(0)
+    reader = net.add(1, READS)
+    reader.member.met(Source(9, 1), net.now)
+    net.send(reader)
+    net.run(S)
+    assert not reader.member.inside, "it may be that the sender is only slow"
+    net.until(lambda: reader.member.inside, BOUND)
+    stream(net, sender, 10)
+    net.until(lambda: caught_up(sender, [reader]))
+    assert reader.got(sender.me) == list(range(1, 11))
+
+
 def test_without_readers_nothing_is_kept() -> None:
     net, sender, _ = feed(0)
     stream(net, sender, 1_000)

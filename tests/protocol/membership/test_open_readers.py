@@ -127,3 +127,48 @@ def test_readers_do_not_change_what_members_agree_on() -> None:
     group.everybody_sends(100)
     group.until(lambda: has_all(nodes[4], group.members))
     assert_complete(nodes[4], group.members)
+
+
+def comes(group: Open, sender: int) -> Node:
+    """A process comes in as a member."""
+    node = group.add(sender, READS)
+    newcomer = Newcomer(node.me, f"p{sender}", MEMBER.limits, random.Random(sender))
+    while newcomer.view is None:
+        newcomer.on_timer(group.now)
+        for outgoing in newcomer.datagrams(group.now):
+            for one in group.alive():
+                if (sender, int(one.me.sender)) in group.cut:
+                    continue
+                one.member.receive(outgoing.frames, node.me, group.now)
+                for answer in one.member.datagrams(group.now):
+                    if answer.to in (-1, sender):
+                        newcomer.receive(answer.frames, one.me, group.now)
+                    group.put(one, answer)
+        group.run(10 * MS)
+    stream = random.Random(sender)
+    node.member = Member(replace(MEMBER), node.me, newcomer.view, stream, node.told, True)
+    return node
+
+
+def test_a_patron_that_does_not_know_of_a_newcomer_yet_does_not_end_its_stream() -> None:
+    group = Open(3)
+    reader = group.reader(100)
+    group.everybody_sends(5)
+    patrons = reader.member._detection.patrons  # type: ignore[attr-defined]
+    behind = group.nodes[max(patrons)]
+    others = [one for one in group.members if one is not behind]
+    # The view does not reach it, but what the reader says does.
+    group.split(others, [behind])
+    group.cut |= {(7, int(behind.me.sender)), (int(behind.me.sender), 7)}
+    node = comes(group, 7)
+    group.until(lambda: 7 in reader.member.view.members, 5 * S)
+    assert behind.member.view.position(7) < 0
+    group.run(200 * MS)
+    assert 7 in reader.member.view.members
+    group.cut.clear()
+    group.members.append(node)
+    group.until(lambda: node.member.inside, 30 * S)
+    group.everybody_sends(20)
+    group.until(lambda: has_all(reader, group.alive()))
+    assert reader.got(node.me) == list(range(1, 21))
+    group.until(lambda: all(one.member.all_stable() for one in group.alive()))

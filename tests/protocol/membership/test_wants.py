@@ -103,6 +103,15 @@ def test_pieces_go_on_where_others_stopped() -> None:
     assert len(want) == 1
 
 
+def test_pieces_that_overlap_take_no_more_room_than_the_message() -> None:
+    want = Want(A, 0, CUT)
+    total = 5_000
+    for offset in range(1, total - 1_000):
+        want.on_chunk(Chunk(PIECE, 1, 0, A, 0, 9, CUT, bytes(1_000), offset, total), MAX)
+    assert want._large is not None
+    assert sum(map(len, want._large.pieces.values())) <= total
+
+
 def test_a_chunk_says_if_something_was_dropped() -> None:
     want = Want(A, 0, CUT)
     want.on_chunk(chunk(0, CUT, [], marks=INCOMPLETE), MAX)

@@ -159,6 +159,8 @@ METRICS: Final[Mapping[str, Metric]] = {
     "path_mtu_bytes": Metric("semcast_path_mtu_bytes", "Largest datagram that the path takes"),
     "multicast_transport": Metric("semcast_multicast_transport", "1: multicast; 0: unicast"),
     "members": Metric("semcast_members", "Members of the group, this one among them"),
+    "readers": Metric("semcast_readers", "Processes that read from this one, or through it"),
+    "patrons": Metric("semcast_patrons", "Members that serve this reader"),
     "sources_held": Metric("semcast_held_sources", "Senders' lives of which messages are held"),
     "sources_followed": Metric("semcast_followed_sources", "Senders' lives that are followed"),
 }

@@ -35,6 +35,9 @@ _LOOK_NS: Final = 500_000_000
 _ANSWER_PERIODS: Final = 16
 # Subscriptions that nobody answers are repeated ever less often, down to this.
 _REPEAT_MAX_NS: Final = 1_000_000_000
+# A process is in though a sender has not answered, if it has waited that long for it so many times:
+# the sender may have died just after it was heard of.
+_LONG_WAITS_MAX: Final = 2
 # How often to look for senders that nothing was heard of, once there is nothing else to do.
 _SEARCH_NS: Final = 10_000_000_000
 # After so many subscriptions to everybody, a process is in if all who answered have begun.
@@ -64,6 +67,7 @@ class _Ask:
         self.attempt: Final[i64] = attempt
         self.pause_ns = pause_ns
         self.next_ns = now_ns
+        self.long_waits = 0
 
 
 @final
@@ -111,7 +115,9 @@ class FeedViews(Views):
         return (SUBSCRIBE, BEGIN)
 
     def inside(self) -> bool:
-        """It has looked for senders often enough, or has found some, and begun with all of them."""
+        """It has looked for senders often enough, or has found some, and begun with all of them
+        that answer.
+        """
         return self._inside or (len(self._detection.streams) > 0 and not self._asks)
 
     # -- what is heard -----------------------------------------------------------------------------
@@ -314,14 +320,18 @@ class FeedViews(Views):
     def on_timer(self, now_ns: i64) -> None:
         if now_ns >= self._search_ns and not self._leaving:
             self._search(now_ns)
+        holds_up = False
         for sender, ask in self._asks.items():
             if now_ns >= ask.next_ns:
                 self._to_ask[sender] = None
+                if ask.pause_ns == _REPEAT_MAX_NS:
+                    ask.long_waits += 1
                 ask.next_ns = now_ns + ask.pause_ns
                 ask.pause_ns = min(2 * ask.pause_ns, _REPEAT_MAX_NS)
+            holds_up = holds_up or ask.long_waits < _LONG_WAITS_MAX
         if now_ns >= self._look_ns:
             self._look(now_ns)
-        if self._searches > _SEARCHES_FIRST and not self._asks:
+        if self._searches > _SEARCHES_FIRST and not holds_up:
             self._inside = True
 
     def _search(self, now_ns: i64) -> None:

@@ -38,6 +38,10 @@ _READERS_MAX: Final = 1_024
 _PAST_MAX: Final = 512
 # What a reader says of more streams than these is not kept.
 _STREAMS_MAX: Final = 4_096
+# A stream of which nothing is known here may have just come, to a view that is on its way. If it is
+# not known after so long, it has ended; so many such streams are remembered.
+_STRANGE_NS: Final = 5_000_000_000
+_STRANGE_MAX: Final = 256
 
 
 @final
@@ -94,6 +98,8 @@ class Readers(Part):
         self._asks: Final[dict[int, None]] = {}
         self._ended: Final[dict[int, dict[Source, int]]] = {}
         self._gone: Final[dict[int, None]] = {}
+        # Streams of which nothing is known here, and since when a reader has asked for them.
+        self._strange: Final[dict[Source, int]] = {}
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -196,7 +202,7 @@ class Readers(Part):
     def _acknowledge(self, reader: _Reader, of: Source, seq: int, now_ns: i64) -> None:
         before = reader.floors.get(of, -1)
         if before < 0:
-            if self._has_ended(of):
+            if self._is_over(of, now_ns):
                 self._ended.setdefault(int(reader.source.sender), {})[of] = seq
             return
         reader.untold.pop(of, None)
@@ -283,6 +289,18 @@ class Readers(Part):
         if self._detection.stable(of) >= ENDED:
             return True
         return self._view.position(of.sender) < 0 and of not in self._intake.inbounds
+
+    def _is_over(self, of: Source, now_ns: i64) -> bool:
+        """Whether to say that a stream has ended of which a reader speaks and this member does not.
+        A life in a view that has not come here yet looks like one that was dropped long ago.
+        """
+        if not self._has_ended(of):
+            return False
+        if self._view.position(of.sender) >= 0 or of in self._intake.endings.ends:
+            return True
+        while len(self._strange) >= _STRANGE_MAX and of not in self._strange:
+            del self._strange[next(iter(self._strange))]
+        return now_ns - self._strange.setdefault(of, int(now_ns)) >= _STRANGE_NS
 
     def _hold(self, of: Source, now_ns: i64) -> None:
         """Vote for no more of a stream than all readers have."""

@@ -8,7 +8,9 @@ messages in between may be gone everywhere, the stream begins anew, and the appl
 where. So a reader misses nothing as long as one of its patrons lives.
 
 A patron that was not heard of for too long (`patience`), or that says that this is no reader of its
-own, is replaced by another member. `view` is what patrons say of the streams: nobody compares it.
+own, is replaced by another member. If all of them may have forgotten it, it may lack the end of
+streams, and sources may have come and ended: once it is served again it asks what stands of them
+(`transfer`). `view` is what patrons say of the streams: nobody compares it.
 """
 
 from typing import Final, final
@@ -51,8 +53,10 @@ class _Patron:
         self.pause_ns = pause_ns
         # How many streams it has; -1 if it has not answered.
         self.total: i64 = -1
-        # By stream, the message after which it holds the group back for this reader.
+        # By stream, the message after which it holds the group back for this reader; and those that
+        # it says have ended.
         self.after: Final[dict[Source, int]] = {}
+        self.over: Final[dict[Source, None]] = {}
         self.awaited: Final = Awaited(_ASKED_NS, _ASKED_NS, now_ns)
         self.awaited.owes(now_ns)
 
@@ -61,6 +65,10 @@ class _Patron:
         """Whether it has told where all its streams begin."""
         return 0 <= self.total <= len(self.after)
 
+    def holds(self, of: Source) -> bool:
+        """Whether it holds the group back for this reader, as far as it has said."""
+        return of in self.after and of not in self.over
+
     def again(self, attempt: i64, pause_ns: i64, now_ns: i64) -> None:
         """Subscribe with it once more."""
         self.attempt = attempt
@@ -68,6 +76,7 @@ class _Patron:
         self.pause_ns = pause_ns
         self.total = -1
         self.after.clear()
+        self.over.clear()
 
 
 @final
@@ -102,6 +111,8 @@ class Subscription(Views):
         self._doubted: list[int] = []
         self._look_ns: i64 = NEVER
         self._inside = False
+        # Whether it may have been forgotten since it was last served by all its patrons.
+        self._forgotten = False
         self._searching = False
         self._to_ask: Final[dict[int, None]] = {}
         self._to_leave: Final[dict[int, None]] = {}
@@ -121,7 +132,7 @@ class Subscription(Views):
         return (BEGIN, HAVE)
 
     def inside(self) -> bool:
-        return self._inside
+        return self._inside and not self._forgotten
 
     # -- what is heard -----------------------------------------------------------------------------
 
@@ -154,15 +165,42 @@ class Subscription(Views):
             return
         self.heard(source, now_ns)
         if isinstance(frame, Have):
-            self._detection.on_have(frame, source)
             if frame.ended:
-                self._make_view()
+                self._on_ended([of for of, _ in frame.rows], int(source.sender))
+            else:
+                self._detection.on_have(frame, source)
             return
         assert isinstance(frame, Begin)
         if frame.gone:
-            self.gone(int(source.sender), now_ns)
+            self._on_gone(int(source.sender), now_ns)
         else:
             self._on_begin(frame, source, now_ns)
+
+    def _on_ended(self, ended: list[Source], sender: int) -> None:
+        """A member says that streams have ended. It may only not know yet of one that has just come
+        (its view may be an earlier one), so a patron that holds the group back for it knows better.
+        """
+        patron = self._patrons.get(sender)
+        for of in ended:
+            if patron is not None and of in patron.after:
+                patron.over[of] = None
+            if not any(one.holds(of) for one in self._patrons.values()):
+                self._detection.end(of)
+        self._make_view()
+
+    def _on_gone(self, sender: int, now_ns: i64) -> None:
+        """A member says that this is no reader of its own. If it was one, nobody knows since when
+        it is not, nor whether the others have forgotten it too.
+        """
+        patron = self._patrons.get(sender)
+        if patron is not None and patron.complete:
+            self._note_forgotten()
+        self.gone(sender, now_ns)
+
+    def _note_forgotten(self) -> None:
+        if self._detection.streams and not self._forgotten:
+            self._forgotten = True
+            self._detection.forgotten()
 
     def _on_begin(self, frame: Begin, source: Source, now_ns: i64) -> None:
         sender = int(source.sender)
@@ -196,6 +234,8 @@ class Subscription(Views):
             return
         has = detection.streams.get(of, -1)
         if has < 0 or (after > has and not self._is_covered(of)):
+            if has >= 0:
+                self._note_forgotten()
             detection.begin(of, after, newest)
         detection.answer(patron.sender, of, detection.streams[of])
 
@@ -231,6 +271,8 @@ class Subscription(Views):
         del self._patrons[sender]
         self._former[sender] = None
         self._search_ns = min(self._search_ns, now_ns)
+        if not any(patron.complete for patron in self._patrons.values()):
+            self._note_forgotten()
         self._find_patrons(now_ns)
         self._ask_uncovered(now_ns)
 
@@ -257,6 +299,9 @@ class Subscription(Views):
                 if streams.get(of, after) < after:
                     return
         self._inside = True
+        if self._forgotten:
+            self._forgotten = False
+            self._detection.served_again()
         if self._former:
             self._to_leave.update(self._former)
             self._former.clear()

@@ -88,10 +88,14 @@ class Transfer(Part):
         self.snapshot: bytes | None = None
         self._restored: dict[Source, int] | None = None
         # A reader of a group begins alone. Senders that have left before may have left values that
-        # stand, so it asks for the list as soon as it knows members.
-        self._unlisted = (
+        # stand, so it asks for the list as soon as it knows members; and again if members had
+        # forgotten it.
+        self._lists: Final = (
             config.role == "reader" and config.group_reliable and config.state == "keys"
         )
+        self._unlisted = self._lists
+        # Streams of which it may lack the end, since members had forgotten it.
+        self._unsure: Final[set[Source]] = set()
         if joining and config.state != "none":
             self._begin(True)
 
@@ -202,6 +206,8 @@ class Transfer(Part):
                 self._standing.end(source)
         if self._config.state == "none":
             return
+        if self._lists:
+            self._follow_up_on(agreed)
         for source in agreed.ended:
             if source not in agreed.missed:
                 self._on_ended(source, now_ns)
@@ -218,6 +224,37 @@ class Transfer(Part):
         for source in agreed.missed:
             self._want(source, ENDED, 0)
         self._look()
+
+    def _follow_up_on(self, agreed: Agreed) -> None:
+        """A reader may have been forgotten: ask for what it lacks of sources that end."""
+        if agreed.forgotten:
+            self._unsure.update(self._intake.inbounds)
+            self._unsure.update(agreed.ended)
+        for source in agreed.ended:
+            if source in self._unsure:
+                self._unsure.discard(source)
+                self._has_up_to_end(source)
+                if self._observer is not None:
+                    self._observer.progress("join", source, ENDED, None, 0)
+                self._want(source, ENDED, 0)
+        if agreed.served_again:
+            if self._intake.endings.forgot:
+                # It could not tell what of the list it has.
+                self.complete = False
+            else:
+                self._unlisted = True
+                self._ask_for_list()
+
+    def _has_up_to_end(self, source: Source) -> None:
+        """Of a source that has ended here, the application needs only what came after that."""
+        end = self._intake.endings.ends.get(source, 0)
+        if end > self._since.get(source, 0):
+            self._since[source] = end
+
+    def _ask_for_list(self) -> None:
+        """If the list is still to be asked for, and somebody can be asked, begin."""
+        if self._unlisted and self._collection is None and self._others():
+            self._begin(True)
 
     def _on_ended(self, source: Source, now_ns: i64) -> None:
         """A stream has ended of which this member has had all, or all after its state.
@@ -290,6 +327,7 @@ class Transfer(Part):
             self._order.let_go(state)
         else:
             self._restore(snapshot[0], snapshot[1])
+        self._ask_for_list()
 
     def _is_full(self) -> bool:
         """Whether not every message can wait for the application any more."""
@@ -360,8 +398,7 @@ class Transfer(Part):
     def install(self, view: View, now_ns: i64) -> None:
         self._view = view
         self._provider.shelf.forget(view.present)
-        if self._unlisted and self._others():
-            self._begin(True)
+        self._ask_for_list()
         collection = self._collection
         if collection is not None:
             collection.install(self._others(), now_ns)
@@ -380,8 +417,11 @@ class Transfer(Part):
             else:
                 assert isinstance(frame, Tell)
                 for of, _ in frame.rows:
-                    if self._detection.follows(of):
+                    # What it lacks of a stream that it follows it asks for when that ends.
+                    if self._detection.follows(of) or of in self._whole:
                         self._collection.live(of)
+                    elif self._lists:
+                        self._has_up_to_end(of)
                 self._collection.on_tell(frame, source, now_ns)
             self._look()
 

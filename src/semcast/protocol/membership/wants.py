@@ -25,13 +25,21 @@ class _Large:
         self.after: i64 = after
         self.seq: Final[i64] = seq
         self.total: Final[i64] = total
+        # INV-PIECES: of pieces that do not continue what has come, no more than the message has.
         self.pieces: Final[dict[int, bytes]] = {}
+        self._early_bytes: i64 = 0
         # All bytes before this one have come.
         self.next = 0
 
     def add(self, offset: int, piece: bytes) -> None:
         """A piece came. Members may cut differently, so pieces may overlap."""
-        self.pieces.setdefault(offset, piece)
+        if offset < self.next or offset in self.pieces:
+            return
+        if offset > self.next:
+            if self._early_bytes + len(piece) > self.total:
+                return  # it is asked for again
+            self._early_bytes += len(piece)
+        self.pieces[offset] = piece
         while self.next in self.pieces:
             self.next += len(self.pieces[self.next])
 

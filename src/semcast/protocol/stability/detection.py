@@ -54,8 +54,14 @@ class Agreed:
     ended: list[Source] = field(default_factory=list)
     # Those of the ended that this member, which came back, had not begun with yet.
     missed: list[Source] = field(default_factory=list)
+    # A reader may have been forgotten, and so lack the end of a stream that ends from now on; and
+    # it is served again, but sources may have come and ended in between.
+    forgotten: bool = False
+    served_again: bool = False
 
     def __bool__(self) -> bool:
+        if self.forgotten or self.served_again:
+            return True
         return bool(self.stable or self.safe or self.heard or self.joined or self.ended)
 
 

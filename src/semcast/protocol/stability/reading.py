@@ -89,6 +89,14 @@ class ReaderDetection(Detection):
         over = source.incarnation <= self._ended.get(int(source.sender), -1)
         return over and source not in self.streams
 
+    def forgotten(self) -> None:
+        """Perhaps nobody has held the group back for this reader for a while."""
+        self._agreed.forgotten = True
+
+    def served_again(self) -> None:
+        """After that, as many patrons as it is to have do so again."""
+        self._agreed.served_again = True
+
     def answer(self, patron: int, source: Source, seq: int) -> None:
         """Tell one patron at once what is here of a stream."""
         self._answers.setdefault(patron, {})[source] = seq
@@ -101,9 +109,7 @@ class ReaderDetection(Detection):
         """A patron says what it has."""
         sender = int(source.sender)
         for of, seq in frame.rows:
-            if frame.ended:
-                self.end(of)
-            elif of in self.streams:
+            if of in self.streams:
                 self._hears(of, seq, sender)
                 if frame.answer:
                     self.answer(sender, of, self.streams[of])

@@ -46,8 +46,9 @@ class Endings:
         self._sources: Final = sources
         self._waiting: Final[dict[Source, Inbound]] = {}
         # INV-ENDS: the last message of a life that has ended, which all have got, or 0. The oldest
-        # ends are forgotten.
+        # ends are forgotten; and whether any was.
         self.ends: Final[dict[Source, int]] = {}
+        self.forgot = False
         # What streams have passed over, until somebody asks.
         self._gaps: Final[deque[tuple[Source, int, int]]] = deque(maxlen=_GAPS_MAX)
 
@@ -72,6 +73,7 @@ class Endings:
             self.ends[source] = int(inbound.newest)
         while len(self.ends) > _ENDS_MAX:
             del self.ends[next(iter(self.ends))]
+            self.forgot = True
         self._retained.forget(source)
         self._answers.forget(source)
         self._asking.forget(source)

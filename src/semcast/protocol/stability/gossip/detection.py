@@ -268,7 +268,9 @@ class GossipDetection(Detection):
             return [EVERYBODY] if self._others else []
         left = list(self._others)
         chosen: list[int] = []
-        if behind:
+        # If vectors go to one member only, it is not always one that is behind: members that answer
+        # nobody but each other never have the votes of all.
+        if behind and (self._config.gossip_fanout > 1 or self._random.randrange(2) == 0):
             chosen.append(behind[self._random.randrange(len(behind))])
             left.remove(chosen[0])
         while len(chosen) < self._config.gossip_fanout:
