@@ -10,6 +10,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import NEVER
+
 _SECOND_NS: Final = 1_000_000_000
 _MS: Final = 1_000_000
 _U32: Final = 1 << 32
@@ -31,8 +33,9 @@ class Link(ABC):
         self.to: int = 0
         # From then on the link takes another datagram.
         self.free_ns: i64 = 0
-        # Whether a message waits for it; `Links` says so.
+        # Whether a message waits for it, and when it is looked at then; `Links` says so.
         self.awaited = False
+        self.look_ns: i64 = NEVER
 
     def idle(self, now_ns: i64) -> bool:
         """Whether nothing waits for it, and it takes a datagram now."""

@@ -31,6 +31,8 @@ from semcast.wire.message import Message
 _MS_NS: Final = 1_000_000
 # How many numbers of a range are looked at, from its end on.
 _LOOK_MAX: Final = 256
+# Messages that are being asked for, of all members together.
+_ASKED_MAX: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ class Pull(MessagePart):
     def _missing(self, ranges: list[Range], now_ns: i64) -> list[Range]:
         """What of these did not come, and is not being asked for."""
         inbox = self._inbox
-        left: i64 = self.config.want_max
+        most = max(min(self.config.want_max, _ASKED_MAX - len(self._asked)), 0)
+        left: i64 = most
         found: list[Range] = []
         for source, first, last in ranges:
             seq: i64 = max(first, last - _LOOK_MAX + 1)
@@ -169,7 +172,7 @@ class Pull(MessagePart):
                 if seq > begin:
                     found.append((source, int(begin), int(seq - 1)))
                 seq += 1
-        self.wanted += self.config.want_max - left
+        self.wanted += most - left
         return found
 
     def _lacks(self, inbox: Inbox | None, source: Source, seq: i64, now_ns: i64) -> bool:
