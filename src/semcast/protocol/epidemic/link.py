@@ -112,9 +112,13 @@ class AdaptiveWindow(Link):
         self._open()
 
     def heard(self, number: i64, count: i64, now_ns: i64) -> None:
-        number = self._sent - (self._sent - number) % _U32
+        behind: i64 = (self._sent - number) % _U32
+        if behind >= _U32 // 2:
+            self._continue_from(self._sent + _U32 - behind, count)
+            return
+        number = self._sent - behind
         newly = number - self._heard
-        if newly <= 0 or number < 0:
+        if newly <= 0:
             return
         came = (count - self._count) % _U32
         if came > newly:
@@ -130,6 +134,14 @@ class AdaptiveWindow(Link):
             self._cut_window()
         elif self._loss <= LOSS_MAX:
             self.window = min(self.window + float(newly) / self.window, WINDOW_MAX)
+        self._open()
+
+    def _continue_from(self, number: i64, count: i64) -> None:
+        """The other side has heard of more than was sent here: it goes on counting what came before
+        this end forgot the link and made it anew. So this end takes up its numbers.
+        """
+        self._sent = self._heard = self._timed = number
+        self._count = count
         self._open()
 
     def _cut_window(self) -> None:

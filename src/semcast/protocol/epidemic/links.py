@@ -23,6 +23,8 @@ _ANSWER_EVERY: Final = 8
 _ANSWER_NS: Final = 5_000_000
 # What goes to everybody at once, where no share is set: nobody's answer could adapt a window.
 _EVERYBODY_BYTES_S: Final = 1e6
+# How many numbers stamps have.
+_NUMBERS: Final = 1 << 32
 # Members whose stamps are counted; of more, the one whose stamps began first is forgotten.
 _STAMPED_MAX: Final = 1 << 12
 
@@ -138,7 +140,9 @@ class Links(Part):
                 del self._stamps[first]
                 self._unanswered.pop(first, None)
             stamps = self._stamps[sender] = _Stamps(source)
-        stamps.newest = max(stamps.newest, frame.number)
+        # Numbers go around, so the newer one is that which is ahead by less than half of them.
+        if (frame.number - stamps.newest) % _NUMBERS < _NUMBERS // 2:
+            stamps.newest = frame.number
         stamps.count += 1
         stamps.unanswered += 1
         if stamps.unanswered == 1:
