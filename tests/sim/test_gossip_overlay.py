@@ -84,6 +84,20 @@ def test_repair_works_with_full_views_too() -> None:
     assert shares[0] < shares[1]
 
 
+def test_what_was_purged_before_it_came_is_told_as_skipped_and_not_as_missed() -> None:
+    """Whoever hears of the cover of a message tells others, who hear of nobody that had it."""
+    traffic = Chains(rate_msg_s=30.0, ratio=0.8, diversity=3, length=30)
+    narrow = replace(PARTIAL, buffer_messages=8, link_kbit_s=12.0, patience_s=5.0)
+    world = world_of(
+        replace(GROUP, duration_s=12.0, traffic=traffic, faults=Faults(loss=0.02), gossip=narrow)
+    )
+    outcome = world.run()
+    assert_kept(world)
+    assert outcome.purged["relay"]["replaced"] > 500
+    assert outcome.skipped > 200
+    assert outcome.missed < outcome.skipped / 10
+
+
 @pytest.mark.parametrize("views", ["full", "partial"])
 def test_an_optimistic_multicast_is_one_copy_and_repair_brings_the_rest(
     views: Literal["full", "partial"],

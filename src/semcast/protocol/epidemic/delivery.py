@@ -118,10 +118,12 @@ class Delivery:
             if seq > 0 and self._inbox.missing(cover.source, seq):
                 self._covers.note(cover.source, seq, cover.source, cover.seq)
 
-    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
-        """Somebody says that a message which did not come is covered."""
-        if self._inbox.missing(source, seq):
-            self._covers.note(source, seq, by_source, by_seq)
+    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> bool:
+        """Somebody says that a message which did not come is covered. Whether that was news."""
+        if not self._inbox.missing(source, seq) or self._covers.cover(source, seq) is not None:
+            return False
+        self._covers.note(source, seq, by_source, by_seq)
+        return True
 
     def expire(self, now_ns: i64) -> None:
         """Give up what is missing for too long of sources of which nothing new comes."""

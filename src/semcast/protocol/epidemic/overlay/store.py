@@ -86,18 +86,30 @@ class MessageStore:
         buffer = self._buffer
         if len(message.body) > buffer.config.bytes_max:
             return
-        known = self._known.pop(message.source, None) or Known()
-        self._known[message.source] = known
-        known.round = self.round
-        known.add(int(message.seq))
-        if len(self._known) > _SOURCES_MAX:
-            del self._known[next(iter(self._known))]
+        self._know(message.source, message.seq)
         while buffer.insert(message) is _FULL:
             oldest = buffer.take()
             assert oldest is not None, "an empty buffer takes any message that fits it"
             self._let_go(oldest)
         if buffer.sources > 2 * buffer.held + 64:
             buffer.forget_idle()
+
+    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
+        """Another one says what covers a message. If that, or what covers it in turn, is here,
+        others may be told.
+        """
+        if self.get(by_source, by_seq) is not None or self.cover(by_source, by_seq) is not None:
+            self._covers.note(source, seq, by_source, by_seq)
+            self._know(source, seq)
+
+    def _know(self, source: Source, seq: i64) -> None:
+        """Something can be said of a message from now on."""
+        known = self._known.pop(source, None) or Known()
+        self._known[source] = known
+        known.round = self.round
+        known.add(int(seq))
+        if len(self._known) > _SOURCES_MAX:
+            del self._known[next(iter(self._known))]
 
     def get(self, source: Source, seq: i64) -> Message | None:
         """A message, if it is here."""
