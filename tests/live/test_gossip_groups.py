@@ -219,6 +219,29 @@ def test_repair_brings_what_was_missed() -> None:
     assert network.run(reached([members[4]], [b"2"]), 10)
 
 
+def copies_sent(member: FakeMember) -> int:
+    assert member.session.member is not None
+    return member.session.member.stats()["copies_sent"]
+
+
+def test_a_tree_carries_each_message_about_once_and_survives_kills() -> None:
+    copies = []
+    for tree in (False, True):
+        network = FakeNetwork(seed=8)
+        members = formed(network, 12, relay_tree=tree)
+        for at in range(40):
+            members[at % 3].send(b"%d" % at)
+            network.run(seconds=0.05)
+        assert network.run(reached(members, [b"%d" % at for at in range(40)]), 10)
+        copies.append(sum(copies_sent(one) for one in members) / (40 * 11))
+        for one in members[9:]:
+            one.crash()
+        network.run(seconds=3)
+        members[0].send(b"after")
+        assert network.run(reached(members[:9], [b"after"]), 10)
+    assert copies[1] < 1.6 < copies[0]
+
+
 @pytest.mark.parametrize("multicast", [True, False])
 def test_another_secret_is_said(multicast: bool) -> None:
     network = FakeNetwork(seed=9, multicast=multicast)

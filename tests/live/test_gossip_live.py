@@ -137,6 +137,7 @@ def test_a_member_gets_only_what_it_wants_and_passes_all_on(name: str) -> None:
         ({"evict_after_s": 1.0}, "nobody waits for others"),
         ({"stability": "train"}, "stability is 'train'"),
         ({"purging": False}, "choose relay_policy 'random'"),
+        ({"relay_tree": True, "relay_repair": False}, "what the tree does not bring is asked for"),
         ({"relay_policy": "nicely"}, "relay_policy"),
     ],
 )

@@ -943,5 +943,18 @@ MUTANTS: Final = (
         ),
         breaks="Gaps",
     ),
+    Mutant(
+        "gossip: the word that a message is covered is of another one",
+        "relays",
+        (
+            Patch(
+                "protocol/epidemic/overlay/pull.py",
+                "covers.append((int(seq), message.source, int(message.seq)))",
+                "covers.append((int(seq) + 1, message.source, int(message.seq)))",
+            ),
+        ),
+        first=4,
+        breaks="Accounting",
+    ),
     *FEDERATION_MUTANTS,
 )

@@ -33,6 +33,7 @@ def test_cases_have_everything_that_goes_wrong() -> None:
         of_views = [one.gossip for one in cases if one.gossip.views == views]
         assert {one.repair for one in of_views} == {"none", "pull"}
     assert any(one.gossip.tree for one in cases)
+    assert {one.gossip.views for one in cases if one.gossip.optimistic} == {"full", "partial"}
 
 
 def test_a_case_follows_from_its_seed_and_survives_a_file(tmp_path: Path) -> None:

@@ -84,6 +84,37 @@ def test_repair_works_with_full_views_too() -> None:
     assert shares[0] < shares[1]
 
 
+def test_what_was_purged_before_it_came_is_told_as_skipped_and_not_as_missed() -> None:
+    """Whoever hears of the cover of a message tells others, who hear of nobody that had it."""
+    traffic = Chains(rate_msg_s=30.0, ratio=0.8, diversity=3, length=30)
+    narrow = replace(PARTIAL, buffer_messages=8, link_kbit_s=12.0, patience_s=5.0)
+    world = world_of(
+        replace(GROUP, duration_s=12.0, traffic=traffic, faults=Faults(loss=0.02), gossip=narrow)
+    )
+    outcome = world.run()
+    assert_kept(world)
+    assert outcome.purged["relay"]["replaced"] > 500
+    assert outcome.skipped > 200
+    assert outcome.missed < outcome.skipped / 10
+
+
+@pytest.mark.parametrize("views", ["full", "partial"])
+def test_an_optimistic_multicast_is_one_copy_and_repair_brings_the_rest(
+    views: Literal["full", "partial"],
+) -> None:
+    """PSRM §2.1: one multicast first, and gossip by asking for what was missed."""
+    settings = replace(PARTIAL, views=views, optimistic=True)
+    world = world_of(replace(GROUP, gossip=settings))
+    outcome = world.run()
+    assert_kept(world)
+    assert world.journal is not None
+    relays = [event for event in world.journal if event.event == "relay"]
+    assert len(relays) == sum(event.event == "multicast" for event in world.journal) > 10
+    assert {event.node for event in relays if event.node != event.sender} == set()
+    assert outcome.receivers_mean is not None
+    assert outcome.receivers_mean > 0.97 * GROUP.members
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     one, other = world_of(GROUP, 5), world_of(GROUP, 5)
     assert one.run() == other.run()
@@ -122,6 +153,13 @@ def test_a_tree_needs_partial_views_and_repair() -> None:
         GossipSettings(tree=True, repair="pull")
     with pytest.raises(ConfigError, match="repair 'none'"):
         GossipSettings(tree=True, views="partial")
+
+
+def test_an_optimistic_multicast_needs_repair_and_no_tree() -> None:
+    with pytest.raises(ConfigError, match="optimistic is true with tree False and repair 'none'"):
+        GossipSettings(optimistic=True)
+    with pytest.raises(ConfigError, match="no tree carries anything"):
+        GossipSettings(optimistic=True, tree=True, views="partial", repair="pull")
 
 
 def test_processes_name_members_that_there_are() -> None:

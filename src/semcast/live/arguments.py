@@ -61,6 +61,7 @@ class Settings(TypedDict, total=False):
     relay_messages: int
     relay_bytes_s: int
     relay_repair: bool
+    relay_tree: bool
     groups: Names
     sites: Mapping[str, tuple[str, ...]] | tuple[tuple[str, tuple[str, ...]], ...]
     recovery: str

@@ -97,6 +97,7 @@ class GroupConfig:
     relay_messages: int = 64
     relay_bytes_s: int = 0
     relay_repair: bool = True
+    relay_tree: bool = False
     groups: tuple[str, ...] = ()
     sites: Mapping[str, tuple[str, ...]] | tuple[tuple[str, tuple[str, ...]], ...] = ()
     recovery: str = "non-atomic"

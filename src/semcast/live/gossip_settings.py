@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 from semcast.errors import ConfigError
 from semcast.protocol.epidemic.config import GossipConfig, Policy, Scope
 from semcast.protocol.epidemic.overlay.config import OverlayConfig
+from semcast.protocol.epidemic.overlay.overlay import Overlay
+from semcast.protocol.epidemic.overlay.pull import Pull
+from semcast.protocol.epidemic.overlay.tree import Tree, TreeConfig
+from semcast.protocol.epidemic.targets import Targets
+from semcast.protocol.part import Part
 from semcast.settings import named
 
 if TYPE_CHECKING:
@@ -14,7 +19,7 @@ GOSSIP: Final = "gossip"
 # Settings that only groups that gossip have.
 OWN: Final = (
     "neighbours_max", "relay_fanout", "relay_rounds", "relay_policy", "relay_scope",
-    "relay_messages", "relay_bytes_s", "relay_repair",
+    "relay_messages", "relay_bytes_s", "relay_repair", "relay_tree",
 )  # fmt: skip
 # What makes no sense in such a group, and why.
 _SENSELESS: Final = {
@@ -46,6 +51,11 @@ def check_gossip(config: "GroupConfig") -> None:
         value = getattr(config, name)
         if value != named(name).default and not (name == "state" and value == "none"):
             raise ConfigError(f"{name} is {value!r} with reliability 'gossip': {why}")
+    if config.relay_tree and not config.relay_repair:
+        raise ConfigError(
+            "relay_tree=True with relay_repair=False: what the tree does not bring is asked for; "
+            "leave out one of them"
+        )
     if not config.purging and Policy(config.relay_policy).semantic:
         raise ConfigError(
             f"purging=False with relay_policy {config.relay_policy!r}, which drops what was "
@@ -70,6 +80,15 @@ def gossip_config(config: "GroupConfig") -> GossipConfig:
         buffer_messages=config.relay_messages,
         link_bytes_s=float(config.relay_bytes_s),
     )
+
+
+def spreading(
+    config: "GroupConfig", overlay: Overlay, pull: Pull
+) -> tuple[Targets, tuple[Part, ...]]:
+    """Whom messages go to, and what else a member has to do."""
+    if config.relay_tree:
+        return Tree(TreeConfig(), overlay, pull), ()
+    return overlay, ((pull,) if config.relay_repair else ())
 
 
 def overlay_config(config: "GroupConfig") -> OverlayConfig:

@@ -155,6 +155,10 @@ SETTINGS: Final = (
             "Reliability `'gossip'`: what a link carries; 0: a window adapts to what arrives."),
     Setting("relay_repair", True, _GROUP, (),
             "Reliability `'gossip'`: members ask each other for what they missed."),
+    Setting("relay_tree", False, _GROUP, (),
+            "Reliability `'gossip'`: messages go along a spanning tree of the links, and over the "
+            "other links members are told of them only; all members should say the same. Needs "
+            "`relay_repair`."),
     # Federations only: docs/design/propagation.md.
     Setting("groups", (), _JOINING, (),
             "Federations: the groups whose messages this site gets. It may send to all others, "

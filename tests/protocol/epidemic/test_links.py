@@ -76,8 +76,9 @@ def test_counts_that_go_around_or_begin_anew_do_no_harm() -> None:
         window.sent(100, MS)
     before = window.window
     window.heard(6, 1, 2 * MS)  # the other side is in another life
-    window.heard(900, 900, 2 * MS)  # of datagrams that were never sent
+    window.heard(900, 900, 2 * MS)  # of datagrams that were sent before this link was made anew
     assert window.window >= before
+    assert window.stamp() == 901
     assert window.free_ns == 0
 
 
@@ -118,6 +119,45 @@ def test_stamps_are_answered_soon_and_many_at_once() -> None:
     assert sent.to == 7
     assert Decoder().decode(sent.frames, other).control == [Heard(3, 3)]
     assert links.next_deadline_ns() == NEVER
+
+
+def exchanged(window: AdaptiveWindow, links: Links, begin_ns: int, until_ns: int) -> int:
+    """How many datagrams go, at most three in a millisecond, if all arrive and are answered."""
+    receiver, sent = Source(1, 1), 0
+    outbox = Outbox(Source(0, 1), Limits())
+    for now_ns in range(begin_ns, until_ns, MS):
+        for _ in range(3):
+            if window.free_ns <= now_ns:
+                number = int(window.stamp())
+                window.sent(100, now_ns)
+                sent += 1
+                if number > 0:
+                    links.on_frame(Stamp(number), receiver, now_ns)
+        links.pack(outbox, now_ns)
+        for one in outbox.take():
+            for frame in Decoder().decode(one.frames, receiver).control:
+                assert isinstance(frame, Heard)
+                window.heard(frame.number, frame.count, now_ns)
+    return sent
+
+
+def test_a_link_that_only_one_end_has_made_anew_is_as_good_as_before() -> None:
+    """The farewell was lost, say, and the two became neighbours again at once."""
+    links = Links(GossipConfig())
+    before = exchanged(AdaptiveWindow(), links, 0, SECOND)
+    assert before > 1000
+    assert exchanged(AdaptiveWindow(), links, SECOND, 2 * SECOND) > 0.9 * before
+    # A link that ends sooner than its first numbers were heard of is no worse.
+    assert exchanged(AdaptiveWindow(), links, 2 * SECOND, 2 * SECOND + 3 * MS) > 0
+    assert exchanged(AdaptiveWindow(), links, 3 * SECOND, 4 * SECOND) > 0.9 * before
+
+
+def test_a_link_outlives_the_last_number_of_its_stamps() -> None:
+    links, window = Links(GossipConfig()), AdaptiveWindow()
+    window._sent = window._heard = (1 << 32) - 100
+    links.on_frame(Stamp(1), Source(1, 1), 0)
+    links._stamps[1].newest = (1 << 32) - 100
+    assert exchanged(window, links, 0, SECOND) > 1000
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from semcast.ids import EVERYBODY, Source
-from semcast.live.gossip_settings import gossip_config, overlay_config
+from semcast.live.gossip_settings import gossip_config, overlay_config, spreading
 from semcast.live.meeting.crowd import Crowd
 from semcast.live.meeting.door import Came
 from semcast.live.meeting.gossip_roster import GossipRoster
@@ -92,7 +92,8 @@ class GossipSession(Session):
         entry = Entry(self.me, packed(self.transport.address))
         overlay = Overlay(entry, overlay_config(self.config), self._stream, now_ns)
         overlay.place_of = self._packed_place
-        repair = (Pull(self.me, PullConfig(), overlay, self._stream, now_ns),)
+        pull = Pull(self.me, PullConfig(), overlay, self._stream, now_ns)
+        targets, parts = spreading(self.config, overlay, pull)
         mtu_bytes, room_bytes = self.transport.path_mtu_bytes, self.transport.receive_buffer_bytes
         config = self.config.member_config(1, mtu_bytes, room_bytes // 2)
         self.overlay = overlay
@@ -104,8 +105,8 @@ class GossipSession(Session):
             self._observer(self.me),
             joining,
             gossip_config(self.config),
-            overlay,
-            repair if self.config.relay_repair else (),
+            targets,
+            parts,
         )
         for peer in self._gossip.peers.values():
             self._name(Source(peer.id, peer.incarnation), peer.name)

@@ -29,6 +29,8 @@ _DROPPED: Final = Verdict.DROPPED
 PLACE: Final = "delivery"
 # How many numbers of a source are told with one message at most.
 _NUMBERS_MAX: Final = 1 << 16
+# How many numbers, of all sources together, wait to be told.
+_ALL_NUMBERS_MAX: Final = 1 << 18
 # How many sources that fell silent `silent` has at most; the oldest go first.
 _SILENT_MAX: Final = 1024
 
@@ -52,6 +54,8 @@ class Delivery:
         # By source: what the application will not get, and was not told of. Bounded: of a source
         # that is too far behind, or not heard of, the oldest are only counted.
         self._untold: Final[dict[Source, list[int]]] = {}
+        # INV-UNTOLD: how many numbers there are in all of these together.
+        self._untold_held: i64 = 0
         self._sources_max: Final = gossip.sources_max
         self.untold: i64 = 0
         # Of sources that fell silent: numbers that were given up. Whoever drives the member may
@@ -74,6 +78,7 @@ class Delivery:
         if self._waiting.insert(message) is _DROPPED:
             self.dropped += 1
             self._tell_later(message.source, int(message.seq))
+        self._forget_idle()
         if self._waiting.recorded:
             self._report(message)
         elif self._observer is not None:
@@ -113,10 +118,12 @@ class Delivery:
             if seq > 0 and self._inbox.missing(cover.source, seq):
                 self._covers.note(cover.source, seq, cover.source, cover.seq)
 
-    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
-        """Somebody says that a message which did not come is covered."""
-        if self._inbox.missing(source, seq):
-            self._covers.note(source, seq, by_source, by_seq)
+    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> bool:
+        """Somebody says that a message which did not come is covered. Whether that was news."""
+        if not self._inbox.missing(source, seq) or self._covers.cover(source, seq) is not None:
+            return False
+        self._covers.note(source, seq, by_source, by_seq)
+        return True
 
     def expire(self, now_ns: i64) -> None:
         """Give up what is missing for too long of sources of which nothing new comes."""
@@ -142,12 +149,22 @@ class Delivery:
         numbers = self._untold.get(source)
         if numbers is None:
             if len(self._untold) >= self._sources_max:
-                self.untold += len(self._untold.pop(next(iter(self._untold))))
+                self._give_up_telling()
             numbers = self._untold[source] = []
         numbers.append(seq)
+        self._untold_held += 1
         if len(numbers) > _NUMBERS_MAX:
             self.untold += _NUMBERS_MAX // 2
+            self._untold_held -= _NUMBERS_MAX // 2
             del numbers[: _NUMBERS_MAX // 2]
+        if self._untold_held > _ALL_NUMBERS_MAX:
+            self._give_up_telling()
+
+    def _give_up_telling(self) -> None:
+        """What is to be told of the source that waits for longest is only counted."""
+        numbers: i64 = len(self._untold.pop(next(iter(self._untold))))
+        self.untold += numbers
+        self._untold_held -= numbers
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -159,11 +176,16 @@ class Delivery:
         untold = self._untold.pop(message.source, None) if self._untold else None
         if untold is not None:
             message.skipped = tuple(sorted(untold))
-        if self._waiting.sources > 2 * self._waiting.held + 64:
-            self._waiting.forget_idle()
+            self._untold_held -= len(untold)
+        self._forget_idle()
         if self._observer is not None:
             self._observer.message("deliver", message, "", None)
         return message
+
+    def _forget_idle(self) -> None:
+        """Forget sources of which nothing waits, once they are many."""
+        if self._waiting.sources > 2 * self._waiting.held + 64:
+            self._waiting.forget_idle()
 
     @property
     def held(self) -> i64:

@@ -10,6 +10,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from semcast.ids import NEVER
+
 _SECOND_NS: Final = 1_000_000_000
 _MS: Final = 1_000_000
 _U32: Final = 1 << 32
@@ -31,8 +33,9 @@ class Link(ABC):
         self.to: int = 0
         # From then on the link takes another datagram.
         self.free_ns: i64 = 0
-        # Whether a message waits for it; `Links` says so.
+        # Whether a message waits for it, and when it is looked at then; `Links` says so.
         self.awaited = False
+        self.look_ns: i64 = NEVER
 
     def idle(self, now_ns: i64) -> bool:
         """Whether nothing waits for it, and it takes a datagram now."""
@@ -109,9 +112,13 @@ class AdaptiveWindow(Link):
         self._open()
 
     def heard(self, number: i64, count: i64, now_ns: i64) -> None:
-        number = self._sent - (self._sent - number) % _U32
+        behind: i64 = (self._sent - number) % _U32
+        if behind >= _U32 // 2:
+            self._continue_from(self._sent + _U32 - behind, count)
+            return
+        number = self._sent - behind
         newly = number - self._heard
-        if newly <= 0 or number < 0:
+        if newly <= 0:
             return
         came = (count - self._count) % _U32
         if came > newly:
@@ -127,6 +134,14 @@ class AdaptiveWindow(Link):
             self._cut_window()
         elif self._loss <= LOSS_MAX:
             self.window = min(self.window + float(newly) / self.window, WINDOW_MAX)
+        self._open()
+
+    def _continue_from(self, number: i64, count: i64) -> None:
+        """The other side has heard of more than was sent here: it goes on counting what came before
+        this end forgot the link and made it anew. So this end takes up its numbers.
+        """
+        self._sent = self._heard = self._timed = number
+        self._count = count
         self._open()
 
     def _cut_window(self) -> None:

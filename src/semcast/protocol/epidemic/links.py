@@ -23,6 +23,10 @@ _ANSWER_EVERY: Final = 8
 _ANSWER_NS: Final = 5_000_000
 # What goes to everybody at once, where no share is set: nobody's answer could adapt a window.
 _EVERYBODY_BYTES_S: Final = 1e6
+# How many numbers stamps have.
+_NUMBERS: Final = 1 << 32
+# Members whose stamps are counted; of more, the one whose stamps began first is forgotten.
+_STAMPED_MAX: Final = 1 << 12
 
 
 @final
@@ -44,7 +48,8 @@ class Links(Part):
     def __init__(self, config: GossipConfig) -> None:
         self._bytes_s: Final = config.link_bytes_s
         self._links: Final[dict[int, Link]] = {}
-        # INV-AWAITED: every awaited link has an entry no later than it is free.
+        # INV-AWAITED: every awaited link has an entry no later than it is free. Of its entries only
+        # the one at its `look_ns` counts; the others are thrown away when their time comes.
         self._heap: Final[list[tuple[int, int]]] = []
         self._stamps: Final[dict[int, _Stamps]] = {}
         # Those whose stamps were not answered yet, in order.
@@ -70,22 +75,27 @@ class Links(Part):
         """A message waits for this link."""
         if not link.awaited:
             link.awaited = True
-            heapq.heappush(self._heap, (int(link.free_ns), link.to))
+            self._look(link)
+
+    def _look(self, link: Link) -> None:
+        """An awaited link is to be looked at when it is free."""
+        link.look_ns = link.free_ns
+        heapq.heappush(self._heap, (int(link.free_ns), link.to))
 
     def due(self, now_ns: i64) -> list[Link]:
         """Awaited links that take a datagram now; they are no longer awaited."""
         found: list[Link] = []
         heap = self._heap
         while heap and heap[0][0] <= now_ns:
-            _, to = heapq.heappop(heap)
+            at_ns, to = heapq.heappop(heap)
             link = self._links.get(to)
-            if link is None or not link.awaited:
+            if link is None or not link.awaited or link.look_ns != at_ns:
                 continue
             if link.free_ns <= now_ns:
                 link.awaited = False
                 found.append(link)
             else:
-                heapq.heappush(heap, (int(link.free_ns), to))
+                self._look(link)
         return found
 
     def free_ns(self) -> i64:
@@ -117,16 +127,22 @@ class Links(Part):
         elif isinstance(frame, Heard) and sender in self._links:
             link = self._links[sender]
             link.heard(frame.number, frame.count, now_ns)
-            if link.awaited:
-                heapq.heappush(self._heap, (int(link.free_ns), sender))
+            if link.awaited and link.free_ns < link.look_ns:
+                self._look(link)
 
     def _on_stamp(self, frame: Stamp, source: Source, now_ns: i64) -> None:
         sender = int(source.sender)
         stamps = self._stamps.get(sender)
         if stamps is None or stamps.source != source:
             # Another life of the sender counts anew.
+            if stamps is None and len(self._stamps) >= _STAMPED_MAX:
+                first = next(iter(self._stamps))
+                del self._stamps[first]
+                self._unanswered.pop(first, None)
             stamps = self._stamps[sender] = _Stamps(source)
-        stamps.newest = max(stamps.newest, frame.number)
+        # Numbers go around, so the newer one is that which is ahead by less than half of them.
+        if (frame.number - stamps.newest) % _NUMBERS < _NUMBERS // 2:
+            stamps.newest = frame.number
         stamps.count += 1
         stamps.unanswered += 1
         if stamps.unanswered == 1:

@@ -294,8 +294,12 @@ class Pool:
         """No copy of a message waits any more."""
         if self._spreads.pop(spread.message, None) is not None:
             self._buffer.remove(spread.message.source, spread.message.seq)
-            if self._buffer.sources > self._buffer.held + _IDLE_SOURCES_MAX:
-                self._buffer.forget_idle()
+            self._forget_idle()
+
+    def _forget_idle(self) -> None:
+        """Forget sources of which nothing waits, once they are many."""
+        if self._buffer.sources > self._buffer.held + _IDLE_SOURCES_MAX:
+            self._buffer.forget_idle()
 
     def _purged(self) -> None:
         """Let go of the copies of what was purged."""
@@ -307,6 +311,7 @@ class Pool:
                 self._let_go(spread)
             if self._observer is not None:
                 self._observer.message("purge", one.message, self._place, one.cover)
+        self._forget_idle()
 
     def _let_go(self, spread: Spread) -> None:
         """No copy of a message that is obsolete is sent any more."""

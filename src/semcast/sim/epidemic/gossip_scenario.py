@@ -72,9 +72,17 @@ class GossipSettings(Settings):
     repair: Literal["none", "pull"] = "none"
     # Whether messages go along a spanning tree of the overlay, and are only told of else.
     tree: bool = False
+    # Whether a member's own messages go to everybody by one multicast of the network, and nobody
+    # relays them: repair brings what was lost.
+    optimistic: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.optimistic and (self.tree or self.repair != "pull"):
+            raise ConfigError(
+                f"optimistic is true with tree {self.tree} and repair {self.repair!r}; what the "
+                "first multicast misses comes by repair 'pull', and no tree carries anything"
+            )
         if self.tree and (self.views != "partial" or self.repair != "pull"):
             raise ConfigError(
                 f"tree is true with views {self.views!r} and repair {self.repair!r}; a tree needs "

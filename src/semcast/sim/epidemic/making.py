@@ -12,6 +12,7 @@ from typing import Final
 from semcast.ids import Source
 from semcast.protocol.epidemic.member import EpidemicMember
 from semcast.protocol.epidemic.overlay.config import OverlayConfig
+from semcast.protocol.epidemic.overlay.optimistic import OptimisticMulticast
 from semcast.protocol.epidemic.overlay.overlay import Overlay
 from semcast.protocol.epidemic.overlay.pull import Pull, PullConfig
 from semcast.protocol.epidemic.overlay.tree import Tree, TreeConfig
@@ -73,6 +74,8 @@ def make_member(scenario: GossipScenario, life: Life) -> Made:
             targets = Tree(TreeConfig(), overlay, pull)
         else:
             parts.append(pull)
+        if settings.optimistic:
+            targets = OptimisticMulticast(targets)
     member = EpidemicMember(
         scenario.member_config(),
         life.me,

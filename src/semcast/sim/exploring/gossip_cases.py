@@ -7,6 +7,7 @@ case is run or judged.
 """
 
 import random
+from dataclasses import replace
 from typing import Final, Literal
 
 from semcast.sim.epidemic.gossip_scenario import (
@@ -76,7 +77,10 @@ class _Draw:
             traffic=traffic,
             network=self.network(any(isinstance(one, Restart) for one in processes)),
             faults=self.faults(),
-            gossip=self.gossip(random.Random(f"explore/{seed}/relays/room")),
+            gossip=self.spreading(
+                self.gossip(random.Random(f"explore/{seed}/relays/room")),
+                random.Random(f"explore/{seed}/relays/first"),
+            ),
             processes=processes,
         )
 
@@ -112,6 +116,12 @@ class _Draw:
             repair=repair,
             tree=self.partial and repair == "pull" and self.chance(0.5),
         )
+
+    def spreading(self, settings: GossipSettings, firsts: random.Random) -> GossipSettings:
+        """Where repair can bring what is lost, messages may go to everybody at once."""
+        if settings.repair != "pull" or settings.tree or firsts.random() >= 0.25:
+            return settings
+        return replace(settings, optimistic=True)
 
     def network(self, restarts: bool) -> Network:
         """If somebody comes back, one in which nothing is under way for long."""

@@ -78,8 +78,8 @@ def simpler_steps(scenario: GossipScenario) -> Iterator[dict[str, Any]]:
     yield {"network": Ideal()}
     yield {"traffic": Chains(rate_msg_s=20.0)}
     usual = GossipSettings()
-    yield {"gossip": replace(settings, tree=False)}
+    plain = replace(settings, tree=False, optimistic=False)
+    yield {"gossip": plain}
     for one in fields(GossipSettings):
-        if one.name not in ("tree", "patience_s", "buffer_messages"):
-            value = getattr(usual, one.name)
-            yield {"gossip": replace(settings, tree=False, **{one.name: value})}
+        if one.name not in ("patience_s", "buffer_messages"):
+            yield {"gossip": replace(plain, **{one.name: getattr(usual, one.name)})}

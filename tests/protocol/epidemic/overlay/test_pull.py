@@ -158,7 +158,7 @@ def test_a_request_is_answered_with_messages_and_with_the_covers_of_others() -> 
     frames = [frame for _, frame in said(pull)]
     rumours = [frame for frame in frames if isinstance(frame, Rumour)]
     found = [decode_whole(one.whole, one.source, one.seq, 1 << 20) for one in rumours]
-    assert found == [by_key(OTHER, 4), plain(OTHER, 2), by_key(OTHER, 4)]
+    assert found == [by_key(OTHER, 4), plain(OTHER, 2)], "a cover goes once"
     assert {int(one.round) for one in rumours} == {255}, "nobody passes it on"
     assert Covered(OTHER, [(1, OTHER, 4), (3, OTHER, 4)]) in frames
 
@@ -170,6 +170,19 @@ def test_a_message_that_somebody_says_is_covered_is_not_asked_for_again() -> Non
     pull.on_frame(Summary([(OTHER, 1, 4)]), THIRD, 0)
     assert said(pull) == [(3, Want([(OTHER, 2, 2)]))]
     assert delivery.cover_of(OTHER, 3) == (OTHER, 4)
+
+
+def test_the_word_that_a_message_is_covered_goes_on_with_its_cover() -> None:
+    pull, _, delivery = pulling()
+    comes(pull, delivery, by_key(OTHER, 4))
+    pull.on_frame(Covered(OTHER, [(1, OTHER, 4), (2, OTHER, 9)]), THIRD, 0)
+    pull.on_frame(Summary([], True), OTHER, 0)
+    pull.on_frame(Want([(OTHER, 1, 2)]), OTHER, 0)
+    summary, rumour, covered = [frame for _, frame in said(pull)]
+    assert summary == Summary([(OTHER, 4, 4), (OTHER, 1, 1)])
+    assert isinstance(rumour, Rumour)
+    assert rumour.seq == 4
+    assert covered == Covered(OTHER, [(1, OTHER, 4)]), "9 is not here, so nothing is said of 2"
 
 
 def test_what_was_never_missing_gets_no_cover_from_others() -> None:

@@ -31,6 +31,8 @@ from semcast.wire.message import Message
 _MS_NS: Final = 1_000_000
 # How many numbers of a range are looked at, from its end on.
 _LOOK_MAX: Final = 256
+# Messages that are being asked for, of all members together.
+_ASKED_MAX: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,8 @@ class Pull(MessagePart):
             self._answer(frame.ranges, sender, 1 if frame.marks == EAGER else ROUND_MAX)
         elif isinstance(frame, Covered) and self._delivery is not None:
             for seq, by_source, by_seq in frame.covers:
-                self._delivery.covered(frame.source, seq, by_source, by_seq)
+                if self._delivery.covered(frame.source, seq, by_source, by_seq):
+                    self.store.covered(frame.source, seq, by_source, by_seq)
 
     def pack(self, outbox: Outbox, now_ns: i64) -> None:  # noqa: ARG002
         out, self._out = self._out, []
@@ -157,7 +160,8 @@ class Pull(MessagePart):
     def _missing(self, ranges: list[Range], now_ns: i64) -> list[Range]:
         """What of these did not come, and is not being asked for."""
         inbox = self._inbox
-        left: i64 = self.config.want_max
+        most = max(min(self.config.want_max, _ASKED_MAX - len(self._asked)), 0)
+        left: i64 = most
         found: list[Range] = []
         for source, first, last in ranges:
             seq: i64 = max(first, last - _LOOK_MAX + 1)
@@ -169,7 +173,7 @@ class Pull(MessagePart):
                 if seq > begin:
                     found.append((source, int(begin), int(seq - 1)))
                 seq += 1
-        self.wanted += self.config.want_max - left
+        self.wanted += most - left
         return found
 
     def _lacks(self, inbox: Inbox | None, source: Source, seq: i64, now_ns: i64) -> bool:
@@ -189,29 +193,37 @@ class Pull(MessagePart):
     def _answer(self, ranges: list[Range], to: int, hops: i64) -> None:
         """Send what of these is here, and tell what covers those that are not."""
         left: i64 = self.config.want_max
+        # What goes, each message once, although it may cover many.
+        gone: set[tuple[Source, int]] = set()
         for source, first, last in ranges:
             covers: list[tuple[int, Source, int]] = []
             seq: i64 = max(first, last - _LOOK_MAX + 1)
             while seq <= last and left > 0:
-                left -= self._answer_one(source, seq, to, hops, covers)
+                message = self._found(source, seq, covers)
+                if message is not None:
+                    left -= 1
+                    name = (message.source, int(message.seq))
+                    if name not in gone:
+                        gone.add(name)
+                        self._send(message, to, hops)
                 seq += 1
             for at in range(0, len(covers), ROWS_MAX):
                 self._out.append((to, Covered(source, covers[at : at + ROWS_MAX])))
 
-    def _answer_one(
-        self, source: Source, seq: i64, to: int, hops: i64, covers: list[tuple[int, Source, int]]
-    ) -> i64:
-        """One message, or its cover and the word that it is one. Returns 1 if there is either."""
+    def _found(
+        self, source: Source, seq: i64, covers: list[tuple[int, Source, int]]
+    ) -> Message | None:
+        """A message, or its cover, which is noted in `covers`."""
         message = self.store.get(source, seq)
         if message is None:
-            cover = self._last_cover(source, seq)
-            if cover is None:
-                return 0
-            covers.append((int(seq), cover.source, int(cover.seq)))
-            message = cover
+            message = self._last_cover(source, seq)
+            if message is not None:
+                covers.append((int(seq), message.source, int(message.seq)))
+        return message
+
+    def _send(self, message: Message, to: int, hops: i64) -> None:
         self.answered += 1
         self._out.append((to, Rumour(message.source, message.seq, hops, encode_whole(message))))
-        return 1
 
     def _last_cover(self, source: Source, seq: i64) -> Message | None:
         """The message here that covers another one, directly or step by step."""

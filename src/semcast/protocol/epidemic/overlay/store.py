@@ -22,6 +22,9 @@ _FULL: Final = Verdict.FULL
 _COVERS_PER_MESSAGE: Final = 4
 # For how many rounds it is known what came of a source.
 _ROUNDS_MAX: Final = 256
+# Of how many sources, and of how many ranges of each; more than a summary has room for.
+_SOURCES_MAX: Final = 1 << 14
+_RANGES_MAX: Final = 64
 PLACE: Final = "pull"
 
 
@@ -30,7 +33,8 @@ class Known:
     """Of which messages of one source something can be said: ranges in order."""
 
     def __init__(self) -> None:
-        # INV-RANGES: first <= last of each range, and at least one number between two of them.
+        # INV-RANGES: first <= last of each range, and at least one number between two of them; the
+        # newest `_RANGES_MAX` of them.
         self.firsts: Final[list[int]] = []
         self.lasts: Final[list[int]] = []
         # The round in which the last of them came.
@@ -42,6 +46,9 @@ class Known:
         if at == len(self.lasts) or seq < self.firsts[at] - 1:
             self.firsts.insert(at, seq)
             self.lasts.insert(at, seq)
+            if len(self.firsts) > _RANGES_MAX:
+                del self.firsts[0]
+                del self.lasts[0]
             return
         self.firsts[at] = min(self.firsts[at], seq)
         self.lasts[at] = max(self.lasts[at], seq)
@@ -79,14 +86,30 @@ class MessageStore:
         buffer = self._buffer
         if len(message.body) > buffer.config.bytes_max:
             return
-        known = self._known.pop(message.source, None) or Known()
-        self._known[message.source] = known
-        known.round = self.round
-        known.add(int(message.seq))
+        self._know(message.source, message.seq)
         while buffer.insert(message) is _FULL:
             oldest = buffer.take()
             assert oldest is not None, "an empty buffer takes any message that fits it"
             self._let_go(oldest)
+        if buffer.sources > 2 * buffer.held + 64:
+            buffer.forget_idle()
+
+    def covered(self, source: Source, seq: i64, by_source: Source, by_seq: i64) -> None:
+        """Another one says what covers a message. If that, or what covers it in turn, is here,
+        others may be told.
+        """
+        if self.get(by_source, by_seq) is not None or self.cover(by_source, by_seq) is not None:
+            self._covers.note(source, seq, by_source, by_seq)
+            self._know(source, seq)
+
+    def _know(self, source: Source, seq: i64) -> None:
+        """Something can be said of a message from now on."""
+        known = self._known.pop(source, None) or Known()
+        self._known[source] = known
+        known.round = self.round
+        known.add(int(seq))
+        if len(self._known) > _SOURCES_MAX:
+            del self._known[next(iter(self._known))]
 
     def get(self, source: Source, seq: i64) -> Message | None:
         """A message, if it is here."""
@@ -127,5 +150,3 @@ class MessageStore:
             known.forget(int(message.seq))
             if not known.firsts:
                 del self._known[message.source]
-        if self._buffer.sources > 2 * self._buffer.held + 64:
-            self._buffer.forget_idle()
