@@ -37,6 +37,8 @@ SHAPES: Final[dict[int, dict[str, tuple[int, ...]]]] = {
 PACED: Final = 50
 PACE_S: Final = 0.01
 PAYLOAD_BYTES: Final = 100
+# What is measured is no failure: a site may have to wait for a processor.
+SILENCE_MS: Final = 10_000.0
 
 
 def sites_of(count: int) -> dict[str, tuple[str, ...]]:
@@ -93,7 +95,10 @@ def _take(joined: Any, expected: int) -> tuple[list[tuple[str, str, int]], list[
 def run(protocol: str, count: int, each: int) -> dict[str, Any]:
     """One federation with this protocol."""
     bank, sites = f"bench-{uuid.uuid4().hex[:8]}", sites_of(count)
-    settings = {"secret": SECRET, "interface": "lo", "sites": sites, "protocol": protocol}
+    settings = {
+        "secret": SECRET, "interface": "lo", "sites": sites, "protocol": protocol,
+        "silence_ms": SILENCE_MS, "join_timeout_s": DEADLINE_S / 2,
+    }  # fmt: skip
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.groups import wait_until
 
 import semcast.blocking
 from semcast.cli import main
@@ -21,14 +22,23 @@ GROUPS = {"a": ("alpha", "beta"), "b": ("alpha",), "c": ("beta",)}
 @pytest.fixture
 def sites() -> Iterator[list[Site]]:
     name = f"bank-{uuid.uuid4().hex[:8]}"
-    settings: dict[str, Any] = {"secret": SECRET, "interface": "lo"}
+    # On a busy machine no site may be taken for one that failed.
+    settings: dict[str, Any] = {"secret": SECRET, "interface": "lo", "silence_ms": 10_000.0}
     with ExitStack() as stack:
-        yield [
+        found = [
             stack.enter_context(
                 semcast.blocking.federate(name, name=one, groups=groups, **settings)
             )
             for one, groups in GROUPS.items()
         ]
+        wait_until(lambda: len({numbered(site) for site in found}) == 1, "all have the same graph")
+        yield found
+
+
+def numbered(site: Site) -> tuple[int, int]:
+    """The number of the graph that a site has, and how many sites are in it."""
+    graph = site.graph or {}
+    return graph.get("number", -1), len(graph.get("parent", ()))
 
 
 def where(site: Site) -> list[str]:
@@ -92,7 +102,7 @@ def test_tail_and_record_are_sites_in_the_groups_that_are_said(
         message = told(capsys, "tail", sites[0], "--groups", "alpha", "--count", "1")
         assert (message["group"], message["sender"], message["payload"]) == ("alpha", "a", "bid")
         folder = str(tmp_path / "journal")
-        more = ["--groups", "alpha", "--out", folder, "--seconds", "1"]
+        more = ["--groups", "alpha", "--out", folder, "--seconds", "3"]
         assert told(capsys, "record", sites[0], *more)["delivered_messages"] > 0
     finally:
         ended.set()
