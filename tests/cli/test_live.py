@@ -482,6 +482,8 @@ MISTAKES = [
     "send quotes hello --insecure --size 2 --interface lo --join-timeout 0.1",
     "tail quotes --insecure --count -1",
     "record quotes --insecure --interface lo --join-timeout 0.1",
+    "record quotes --insecure --interface lo --out /dev/null",
+    "tail quotes --insecure --interface lo --groups ,",
     "replay no-such-file quotes --insecure --size 2",
     "replay . quotes --insecure --size 2",
     "replay no-such-file quotes --insecure --size 2 --speed 0",
