@@ -3,20 +3,18 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from semcast.errors import ConfigError
+from semcast.live.kind_settings import Kind
 from semcast.protocol.epidemic.config import GossipConfig, Policy, Scope
 from semcast.protocol.epidemic.overlay.config import OverlayConfig
-from semcast.settings import named
 
 if TYPE_CHECKING:
     from semcast.live.config import GroupConfig
 
 GOSSIP: Final = "gossip"
-# Settings that only groups that gossip have.
-OWN: Final = (
+_OWN: Final = (
     "neighbours_max", "relay_fanout", "relay_rounds", "relay_policy", "relay_scope",
     "relay_messages", "relay_bytes_s", "relay_repair",
 )  # fmt: skip
-# What makes no sense in such a group, and why.
 _SENSELESS: Final = {
     "role": "there everybody relays, and nobody waits for anybody; leave it out",
     "quorum": "there nobody agrees on views; leave it out",
@@ -30,23 +28,12 @@ _SENSELESS: Final = {
     "relay_messages",
     "evict_after_s": "there nobody waits for others; leave it out",
 }
+_KIND: Final = Kind(GOSSIP, _OWN, _SENSELESS, "reliability 'gossip'", "with reliability 'gossip'")
 
 
 def check_gossip(config: "GroupConfig") -> None:
     """Raises ConfigError if settings do not go together with the reliability."""
-    if config.reliability != GOSSIP:
-        for name in OWN:
-            if getattr(config, name) != named(name).default:
-                raise ConfigError(
-                    f"{name} is {getattr(config, name)!r} with reliability "
-                    f"{config.reliability!r}; it is for reliability 'gossip'"
-                )
-        return
-    for name, why in _SENSELESS.items():
-        value = getattr(config, name)
-        if value != named(name).default and not (name == "state" and value == "none"):
-            raise ConfigError(f"{name} is {value!r} with reliability 'gossip': {why}")
-    if not config.purging and Policy(config.relay_policy).semantic:
+    if _KIND.has(config) and not config.purging and Policy(config.relay_policy).semantic:
         raise ConfigError(
             f"purging=False with relay_policy {config.relay_policy!r}, which drops what was "
             "replaced; choose relay_policy 'random', or leave out purging"
