@@ -79,8 +79,8 @@ def test_each_door_leads_to_its_own_kind() -> None:
     ("hooks", "text"),
     [
         ({"undo": 3}, "undo is 3; it must be a function"),
-        ({"only": 5}, "only is 5; it must be what keys begin with"),
-        ({"only": ["A", 5]}, "only"),
+        ({"only": 5}, "only=5; say a prefix of keys"),
+        ({"only": ["A", 5]}, "only=5; say a prefix of keys"),
     ],
 )
 def test_hooks_are_checked_before_anything_begins(hooks: dict[str, Any], text: str) -> None:

@@ -62,8 +62,7 @@ def as_interest(only: Only) -> Interest | None:
         return interest_in(only)
     except TypeError:
         raise ConfigError(
-            f"only is {only!r}; it must be what keys begin with, several of these, or a function "
-            "of a key"
+            f"only={only!r}; say a prefix of keys, several, or a function of the key"
         ) from None
 
 
