@@ -4,6 +4,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,23 +23,22 @@ GROUPS = {"a": ("alpha", "beta"), "b": ("alpha",), "c": ("beta",)}
 @pytest.fixture
 def sites() -> Iterator[list[Site]]:
     name = f"bank-{uuid.uuid4().hex[:8]}"
-    # On a busy machine no site may be taken for one that failed.
+    # On a busy machine no site may be taken for one that failed, or begin a federation by itself.
     settings: dict[str, Any] = {"secret": SECRET, "interface": "lo", "silence_ms": 10_000.0}
-    with ExitStack() as stack:
-        found = [
-            stack.enter_context(
-                semcast.blocking.federate(name, name=one, groups=groups, **settings)
-            )
-            for one, groups in GROUPS.items()
+    settings |= {"sites": GROUPS, "join_timeout_s": 90.0}
+    with ExitStack() as stack, ThreadPoolExecutor(len(GROUPS)) as pool:
+        joining = [
+            pool.submit(semcast.blocking.federate, name, name=one, **settings) for one in GROUPS
         ]
-        wait_until(lambda: len({numbered(site) for site in found}) == 1, "all have the same graph")
+        found = [stack.enter_context(one.result()) for one in joining]
+        wait_until(lambda: same_graph(found), "all have the same graph")
         yield found
 
 
-def numbered(site: Site) -> tuple[int, int]:
-    """The number of the graph that a site has, and how many sites are in it."""
-    graph = site.graph or {}
-    return graph.get("number", -1), len(graph.get("parent", ()))
+def same_graph(sites: list[Site]) -> bool:
+    """Whether all of them are in one graph, and have it."""
+    first = sites[0].graph
+    return len(first.get("parent", ())) == len(sites) and all(one.graph == first for one in sites)
 
 
 def where(site: Site) -> list[str]:
