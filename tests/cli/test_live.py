@@ -492,8 +492,12 @@ MISTAKES = [
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_gets_one_line_and_exit_code_2(
-    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # one that begins to record does so where it is
     for name in [name for name in os.environ if name.startswith("SEMCAST_")]:
         monkeypatch.delenv(name)
     complaint(capsys, *line.split())
