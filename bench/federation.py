@@ -11,7 +11,6 @@ compared. JSON goes to standard output, a table to standard error.
 import argparse
 import itertools
 import json
-import multiprocessing
 import secrets
 import statistics
 import sys
@@ -25,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import semcast.blocking
+from bench.members import DEADLINE_S, hear, processes
 
 SECRET: Final = secrets.token_hex(16)
 PROTOCOLS: Final = ("propagation", "central", "two-phase")
-DEADLINE_S: Final = 120.0
 # By how many processes there are: the sites of each group.
 SHAPES: Final[dict[int, dict[str, tuple[int, ...]]]] = {
     3: {"alpha": (0, 1, 2), "beta": (0, 1), "gamma": (1, 2)},
@@ -37,6 +36,8 @@ SHAPES: Final[dict[int, dict[str, tuple[int, ...]]]] = {
 PACED: Final = 50
 PACE_S: Final = 0.01
 PAYLOAD_BYTES: Final = 100
+# What is measured is no failure: a site may have to wait for a processor.
+SILENCE_MS: Final = 10_000.0
 
 
 def sites_of(count: int) -> dict[str, tuple[str, ...]]:
@@ -93,27 +94,15 @@ def _take(joined: Any, expected: int) -> tuple[list[tuple[str, str, int]], list[
 def run(protocol: str, count: int, each: int) -> dict[str, Any]:
     """One federation with this protocol."""
     bank, sites = f"bench-{uuid.uuid4().hex[:8]}", sites_of(count)
-    settings = {"secret": SECRET, "interface": "lo", "sites": sites, "protocol": protocol}
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = [], []
-    try:
-        for name in sites:
-            ours, theirs = context.Pipe()
-            process = context.Process(target=site, args=(theirs, bank, name, settings, each))
-            process.start()
-            theirs.close()
-            pipes.append(ours)
-            processes.append(process)
-        parents = [_hear(pipe) for pipe in pipes]
+    settings = {
+        "secret": SECRET, "interface": "lo", "sites": sites, "protocol": protocol,
+        "silence_ms": SILENCE_MS, "join_timeout_s": DEADLINE_S / 2,
+    }  # fmt: skip
+    with processes(site, [(bank, name, settings, each) for name in sites]) as pipes:
+        parents = [hear(pipe) for pipe in pipes]
         paced, flood = [_part(pipes), _part(pipes)]
         for pipe in pipes:
             pipe.send("leave")
-        for process in processes:
-            process.join(30)
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.kill()
     seconds = max(one[0] for one in flood)
     delays_ms = sorted(delay for one in paced for delay in one[2])
     return {
@@ -132,13 +121,7 @@ def run(protocol: str, count: int, each: int) -> dict[str, Any]:
 def _part(pipes: list[Connection]) -> list[Any]:
     for pipe in pipes:
         pipe.send("go")
-    return [_hear(pipe) for pipe in pipes]
-
-
-def _hear(pipe: Connection) -> Any:
-    if not pipe.poll(DEADLINE_S):
-        raise TimeoutError("a site does not answer")
-    return pipe.recv()
+    return [hear(pipe) for pipe in pipes]
 
 
 def agree(orders: list[list[tuple[str, str, int]]]) -> bool:

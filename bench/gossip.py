@@ -11,7 +11,6 @@ table to standard error.
 
 import argparse
 import json
-import multiprocessing
 import secrets
 import subprocess
 import sys
@@ -26,13 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 import semcast.blocking
+from bench.members import hear, processes
 from semcast.check import History, check_all
 from semcast.journal import read_journal
 
 SECRET: Final = secrets.token_hex(16)
 SENDERS: Final = 3
 POLICIES: Final = ("eager", "random")
-DEADLINE_S: Final = 120.0
 # What each link may carry, and how many copies may wait for it.
 LIMITS: Final = {"relay_bytes_s": 4_000, "relay_messages": 10, "relay_repair": False}
 
@@ -71,35 +70,15 @@ def run(policy: str, shape: dict[str, float], folder: Path) -> dict[str, Any]:
     group, members = f"bench-{uuid.uuid4().hex[:8]}", int(shape["members"])
     settings = LIMITS | {"secret": SECRET, "reliability": "gossip", "interface": "lo"}
     settings |= {"relay_policy": policy, "record": str(folder), "record_run": policy}
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = [], []
-    try:
-        for number in range(members):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=member, args=(theirs, group, number, settings, shape))
-            process.start()
-            theirs.close()
-            pipes.append(ours)
-            processes.append(process)
+    each = [(group, number, settings, shape) for number in range(members)]
+    with processes(member, each) as pipes:
         for pipe in pipes:
-            _hear(pipe)
+            hear(pipe)
         start_s = time.time() + 2.0
         for pipe in pipes:
             pipe.send(start_s)
-        found = [_hear(pipe, shape["seconds"] + shape["rest_s"]) for pipe in pipes]
-        for process in processes:
-            process.join(30)
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.kill()
+        found = [hear(pipe, shape["seconds"] + shape["rest_s"]) for pipe in pipes]
     return _measured(found, folder, policy)
-
-
-def _hear(pipe: Connection, more_s: float = 0.0) -> Any:
-    if not pipe.poll(DEADLINE_S + more_s):
-        raise TimeoutError("a member does not answer")
-    return pipe.recv()
 
 
 def _measured(found: list[Any], folder: Path, policy: str) -> dict[str, Any]:

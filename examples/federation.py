@@ -21,14 +21,15 @@ SITES = {
     "north": (), "south": (),
 }  # fmt: skip
 SENDERS = ("north", "south", "dev")
-SETTINGS: semcast.Settings = {"secret": secrets.token_hex(16), "interface": "lo", "sites": SITES}
+# A site that waits for a processor must not be taken for one that failed, so `silence_ms` is long.
+SETTINGS = semcast.Settings(secret=secrets.token_hex(16), interface="lo", silence_ms=10_000)
+SETTINGS["sites"] = SITES
 
 
 async def main_computer(bank: str, name: str) -> tuple[Counter[str], int]:
     """Execute everything in the order in which it comes. Returns balances, and the last penalty."""
     balances, penalty, open_sites = Counter[str](), 10, set(SENDERS)
-    own: semcast.Settings = {"name": name}
-    async with semcast.federate(bank, **(SETTINGS | own)) as site:
+    async with semcast.federate(bank, **(SETTINGS | semcast.Settings(name=name))) as site:
         async for message in site:
             if message.payload == b"done":
                 open_sites.discard(message.sender)
@@ -55,8 +56,7 @@ async def branch(bank: str, name: str, count: int) -> None:
 
 async def developers(bank: str, count: int) -> None:
     """Release another penalty now and then."""
-    own: semcast.Settings = {"name": "dev"}
-    async with semcast.federate(bank, **(SETTINGS | own)) as site:
+    async with semcast.federate(bank, **(SETTINGS | semcast.Settings(name="dev"))) as site:
         for number in range(1, count // 10 + 1):
             await site.send("tables", b"%d" % (number % 50))
             while (await site.receive()).sender != "dev":  # it is in this group, so it hears itself

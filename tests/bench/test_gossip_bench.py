@@ -7,7 +7,7 @@ from bench.gossip import agrees, main
 
 
 def test_a_few_processes_gossip_and_their_journals_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--members", "4", "--seconds", "1", "--rest", "2"]) == 0
+    assert main(["--members", "4", "--seconds", "1", "--rest", "4"]) == 0
     eager, random = json.loads(capsys.readouterr().out)["runs"]
     assert (eager["policy"], random["policy"]) == ("eager", "random")
     for one in (eager, random):

@@ -482,6 +482,8 @@ MISTAKES = [
     "send quotes hello --insecure --size 2 --interface lo --join-timeout 0.1",
     "tail quotes --insecure --count -1",
     "record quotes --insecure --interface lo --join-timeout 0.1",
+    "record quotes --insecure --interface lo --out /dev/null",
+    "tail quotes --insecure --interface lo --groups ,",
     "replay no-such-file quotes --insecure --size 2",
     "replay . quotes --insecure --size 2",
     "replay no-such-file quotes --insecure --size 2 --speed 0",
@@ -490,8 +492,12 @@ MISTAKES = [
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_gets_one_line_and_exit_code_2(
-    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # one that begins to record does so where it is
     for name in [name for name in os.environ if name.startswith("SEMCAST_")]:
         monkeypatch.delenv(name)
     complaint(capsys, *line.split())

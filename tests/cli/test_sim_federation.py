@@ -61,6 +61,8 @@ def test_its_journal_is_written_and_read(
 def test_what_makes_no_sense_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "run", EXAMPLE, "--set", "federation.protocol=votes"]) == 2
     assert "'two-phase'" in capsys.readouterr().err
+    assert main(["sim", "run", EXAMPLE, "--set", "random_groups.size=21"]) == 2
+    assert "size is 21, but there are only 20 sites" in capsys.readouterr().err
     explore = ["sim", "explore", "--reliability", "federation", "--membership", "open"]
     assert main(explore) == 2
     assert "leave them out" in capsys.readouterr().err

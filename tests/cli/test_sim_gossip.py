@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from semcast.cli import main
+from semcast.sim.epidemic.gossip_scenario import GossipScenario
+from semcast.sim.epidemic.search import largest_rate
+from semcast.sim.scenario import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples/scenarios"
 PSRM = str(EXAMPLES / "psrm.toml")
@@ -76,6 +79,18 @@ def test_the_largest_rate_is_searched_for(capsys: pytest.CaptureFixture[str]) ->
     assert found["tried"]
     words = " ".join(output(capsys, LARGEST, *SMALL, *search).split())
     assert "messages/s" in words
+
+
+def test_a_search_says_how_far_it_is_from_its_first_run_on() -> None:
+    changes = [*SMALL[1::2], "search.high_msg_s=60", "search.within_msg_s=30"]
+    scenario = load(Path(LARGEST), changes)
+    assert isinstance(scenario, GossipScenario)
+    shares: list[float] = []
+    found = largest_rate(scenario, 1, shares.append)
+    assert len(shares) > len(found.tried)
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] < 0.2
+    assert shares[-1] <= 1
 
 
 def test_what_cannot_be_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:

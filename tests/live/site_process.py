@@ -10,7 +10,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -42,8 +43,10 @@ class _Application:
         self.taken: list[Place] = []
         self.undone: list[Place] = []
         self.wrong: list[str] = []
-        # Held while it deals with a message.
+        # Held while it deals with a message; it begins with the next one only if it may.
         self._dealing = threading.Lock()
+        self._may_take = threading.Event()
+        self._may_take.set()
         self._ledger = None if not ledger else Path(ledger).open("a+")  # noqa: SIM115
         self._read_ledger()
         self._stopping = threading.Event()
@@ -78,15 +81,26 @@ class _Application:
     def _take(self) -> None:
         with suppress(GroupClosedError):
             while True:
+                self._may_take.wait()
                 with self._dealing, suppress(TimeoutError):
-                    message = self.site.receive(timeout=0.1)
+                    message = self.site.receive(timeout=0.05)
                     self._took += 1
                     self.taken.append(place(message))
                     self._write("take", place(message))
 
+    @contextmanager
+    def _between_messages(self) -> Iterator[None]:
+        """Nothing is in its hands meanwhile: what it was handed is in `taken`."""
+        self._may_take.clear()
+        try:
+            with self._dealing:
+                yield
+        finally:
+            self._may_take.set()
+
     def die(self) -> None:
         """Be killed between two messages, under traffic, when the journal has what was taken."""
-        with self._dealing:
+        with self._between_messages():
             while self._journal is not None and self._recorded(self._journal) < self._took:
                 time.sleep(0.02)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -121,6 +135,10 @@ class _Application:
             thread.join(30)
 
     def state(self) -> dict[str, Any]:
+        with self._between_messages():
+            return self._state()
+
+    def _state(self) -> dict[str, Any]:
         stats = self.site.stats()
         return {
             "taken": list(self.taken),

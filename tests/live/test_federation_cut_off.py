@@ -33,9 +33,8 @@ def test_what_only_a_site_had_that_was_cut_off_it_undoes(name: str, tmp_path: Pa
     survivors have never heard of these. PROP §5.2.1
     """
     with own_loopback(*TABLE), ExitStack() as stack:
-        # On a busy machine no other site may be taken for one that failed.
         recorded = {"record": str(tmp_path), "record_run": "run"}
-        sites = started(stack, name, silence_ms=4_000.0, **recorded)
+        sites = started(stack, name, **recorded)
         cut = sites["a"].state()["graph"]["primary"]["alpha"]
         others = [site for one, site in sites.items() if one != cut]
         [port] = re.findall(r"\d+$", sites[cut].state()["address"])

@@ -26,6 +26,8 @@ FIGURE6 = {
     "d": ("alpha", "beta"), "e": ("alpha", "beta"),
 }  # fmt: skip
 GROUPS = ["alpha", "beta", "gamma"]
+# On a busy machine no site that only waits for a processor may be taken for one that failed.
+SILENCE_MS = 4_000.0
 
 
 @pytest.fixture
@@ -35,7 +37,8 @@ def name() -> str:
 
 def started(stack: ExitStack, name: str, **settings: Any) -> dict[str, SiteProcess]:
     """All sites of Figure 6, which send to all groups."""
-    given = {"secret": SECRET, "interface": "lo", "join_timeout_s": 90.0} | settings
+    given = {"secret": SECRET, "interface": "lo", "join_timeout_s": 90.0}
+    given |= {"silence_ms": SILENCE_MS} | settings
     sites = {
         one: stack.enter_context(SiteProcess(name, one, sites=FIGURE6, **given)) for one in FIGURE6
     }
@@ -126,7 +129,7 @@ def test_others_go_on_without_a_killed_site_and_it_may_come_back(name: str, tmp_
             )
             back = SiteProcess(
                 name, victim, secret=SECRET, interface="lo", groups=FIGURE6[victim],
-                join_timeout_s=90.0, **recorded,
+                join_timeout_s=90.0, silence_ms=SILENCE_MS, **recorded,
             )  # fmt: skip
             sites[victim] = stack.enter_context(back)
             back.answer()
@@ -184,7 +187,7 @@ def test_sites_come_change_and_go_while_traffic_runs(name: str) -> None:
         sites = started(stack, name)
         late = SiteProcess(
             name, "late", secret=SECRET, interface="lo", groups=["beta", "delta"],
-            join_timeout_s=90.0,
+            join_timeout_s=90.0, silence_ms=SILENCE_MS,
         )  # fmt: skip
         stack.enter_context(late)
         late.answer()
@@ -194,17 +197,21 @@ def test_sites_come_change_and_go_while_traffic_runs(name: str) -> None:
         assert sites["b"].call("leave")
         left = [late, *(site for one, site in sites.items() if one != "b")]
         wait_until(lambda: all(len(one.state()["members"]) == 5 for one in left), "b has left")
+        wait_until(
+            lambda: {"gamma", "delta"} <= {at[0] for at in late.state()["taken"]},
+            "it gets messages of its new groups",
+        )
         for site in left:
             site.call("quiet")
         states = [site.state() for site in left]
         assert_agree(states)
         assert "left" in states[1]["events"]
-        assert {"gamma", "delta"} <= {at[0] for at in states[0]["taken"]}
 
 
 def test_asyncio_and_blocking_sites_meet_and_hear_what_happens(name: str) -> None:
     async def both() -> tuple[list[str], bytes]:
         settings: dict[str, Any] = {"secret": SECRET, "interface": "lo"}
+        settings["silence_ms"] = SILENCE_MS
         kinds: list[str] = []
 
         async def listen(site: semcast.Site) -> None:

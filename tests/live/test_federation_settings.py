@@ -75,6 +75,25 @@ def test_each_door_leads_to_its_own_kind() -> None:
             join("bank", secret=SECRET, reliability="federation")
 
 
+@pytest.mark.parametrize(
+    ("hooks", "text"),
+    [
+        ({"undo": 3}, "undo is 3; it must be a function"),
+        ({"only": 5}, "only=5; say a prefix of keys"),
+        ({"only": ["A", 5]}, "only=5; say a prefix of keys"),
+    ],
+)
+def test_hooks_are_checked_before_anything_begins(hooks: dict[str, Any], text: str) -> None:
+    for federate in (semcast.federate, semcast.blocking.federate):
+        with pytest.raises(ConfigError, match=re.escape(text)):
+            federate("bank", secret=SECRET, groups=("alpha",), **hooks)
+    if "undo" not in hooks:
+        with pytest.raises(ConfigError, match=re.escape(text)):
+            semcast.blocking.join("quotes", secret=SECRET, **hooks)
+    with pytest.raises(ConfigError, match="snapshot is 'no'; it must be a function"):
+        semcast.join("quotes", secret=SECRET, snapshot="no", restore=print)  # type: ignore[arg-type]
+
+
 def test_names_of_sites_are_checked() -> None:
     with pytest.raises(ConfigError, match="it needs 1 to 64 bytes of printable text"):
         semcast.federate("bank", name="a", secret=SECRET, sites={"a": ("x",), "b\n": ("x",)})

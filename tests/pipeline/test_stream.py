@@ -156,10 +156,12 @@ def test_what_is_in_the_spool_can_be_worked_off_without_the_group(
 
 def test_options_are_checked_when_it_is_loaded(spark: SparkSession, tmp_path: Path) -> None:
     whole = ALONE | {"spool": str(tmp_path)}
+    siteless = {name: text for name, text in whole.items() if name not in ("size", "members")}
     wrong = {
         "no spool": {name: text for name, text in whole.items() if name != "spool"},
         "no group": {name: text for name, text in whole.items() if name != "group"},
         "unknown option 'sise'": whole | {"sise": "3"},
+        "only groups can be streams": siteless | {"reliability": "federation", "groups": "a"},
         "size is 'three'; it must be a whole number": whole | {"size": "three"},
         "not among members": whole | {"members": "a,b"},
         "spool_bytes_max is '1'": whole | {"spool_bytes_max": "1"},

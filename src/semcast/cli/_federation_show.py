@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from semcast.cli._judged import as_keys, exit_code, kept_in, not_at_rest, print_where, verdict
 from semcast.cli._output import print_json, print_table, print_words
 
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from semcast.sim.propagation.federation_scenario import FederationScenario
     from semcast.sim.propagation.outcome import FederationOutcome
 
-VIOLATION: Final = 1
-VIOLATIONS_SHOWN_MAX: Final = 10
 Show = Callable[[float], None] | None
 
 
@@ -30,12 +29,7 @@ def run(
     from semcast.sim.propagation.world import run_federation
 
     found = run_federation(scenario, seed, check or folder is not None, show, name)
-    report = written = None
-    if folder is not None:
-        from semcast.journal import write_journal
-
-        assert found.journal is not None
-        written = write_journal(found.journal, folder)
+    written, report = kept_in(folder, found.journal), None
     if check:
         from semcast.sim.exploring.federation_judge import report_of
 
@@ -45,9 +39,8 @@ def run(
         print_json(_as_json(scenario, seed, found.outcome, report, written))
     else:
         _print(scenario, seed, found.outcome, report)
-        if written is not None:
-            print_words(f"Journal: {written}")
-    return 0 if report is None or report.ok else VIOLATION
+        print_where(written)
+    return exit_code(report)
 
 
 def _as_json(
@@ -65,9 +58,7 @@ def _as_json(
         "protocol": scenario.federation.protocol,
         "recovery": scenario.federation.recovery,
         **asdict(outcome),
-        "journal_file": None if written is None else str(written),
-        "checked": None if report is None else report.judged,
-        "violations": None if report is None else [str(one) for one in report.violations],
+        **as_keys(report, written),
     }
 
 
@@ -95,25 +86,9 @@ def _print(
         f"{scenario.sites} sites in {len(scenario.groups_of_run(seed))} groups, protocol "
         f"{scenario.federation.protocol}, seed {seed}. The load is what a site sends and receives, "
         "for each multicast of the federation.",
-        *_verdict(outcome, report),
+        *([] if outcome.quiescent else [not_at_rest("federation", outcome.ended_s)]),
+        *verdict(report),
     )
-
-
-def _verdict(outcome: "FederationOutcome", report: "Report | None") -> list[str]:
-    sentences = []
-    if not outcome.quiescent:
-        sentences.append(
-            f"The federation had not come to rest when the run ended at {outcome.ended_s:g} s; "
-            "raise drain_s if it should have."
-        )
-    if report is None:
-        sentences.append("Nothing was checked.")
-    elif report.ok:
-        sentences.append(f"Checked, and kept: {', '.join(report.judged)}.")
-    else:
-        sentences.append(f"VIOLATED, {len(report.violations)} times:")
-        sentences += [str(one) for one in report.violations[:VIOLATIONS_SHOWN_MAX]]
-    return sentences
 
 
 def _number(value: float | None) -> str:

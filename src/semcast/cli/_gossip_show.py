@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from semcast.cli._judged import as_keys, exit_code, kept_in, print_where, verdict
 from semcast.cli._output import print_json, print_table, print_words
 from semcast.errors import InputError
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from semcast.sim.epidemic.outcome import GossipOutcome
     from semcast.sim.epidemic.search import Found
 
-VIOLATION: Final = 1
-VIOLATIONS_SHOWN_MAX: Final = 10
 Show = Callable[[float], None] | None
 
 
@@ -37,12 +36,7 @@ def run(
 
     world = GossipWorld(scenario, seed, check or folder is not None, name)
     outcome = world.run(show)
-    report = written = None
-    if folder is not None:
-        from semcast.journal import write_journal
-
-        assert world.journal is not None
-        written = write_journal(world.journal, folder)
+    written, report = kept_in(folder, world.journal), None
     if check:
         from semcast.check import check_safety
 
@@ -51,8 +45,9 @@ def run(
     if as_json:
         print_json(_as_json(scenario, seed, outcome, report, written))
     else:
-        _print(scenario, seed, outcome, report, written)
-    return 0 if report is None or report.ok else VIOLATION
+        _print(scenario, seed, outcome, report)
+        print_where(written)
+    return exit_code(report)
 
 
 def _settings(scenario: "GossipScenario", seed: int) -> dict[str, Any]:
@@ -78,9 +73,7 @@ def _as_json(
         **_settings(scenario, seed),
         "rate_msg_s": scenario.traffic.rate_msg_s,
         **asdict(outcome),
-        "journal_file": None if written is None else str(written),
-        "checked": None if report is None else report.judged,
-        "violations": None if report is None else [str(one) for one in report.violations],
+        **as_keys(report, written),
     }
 
 
@@ -89,7 +82,6 @@ def _print(
     seed: int,
     outcome: "GossipOutcome",
     report: "Report | None",
-    written: Path | None,
 ) -> None:
     purged = {place: sum(counts.values()) for place, counts in outcome.purged.items()}
     dropped = {place: sum(counts.values()) for place, counts in outcome.dropped.items()}
@@ -112,20 +104,8 @@ def _print(
         f"{scenario.members} members, seed {seed}: {outcome.never_obsolete} of {outcome.sent} "
         "measured messages never become obsolete. Atomic: delivered by more than 95% of the "
         "members.",
-        *_verdict(report),
+        *([] if report is None else verdict(report)),
     )
-    if written is not None:
-        print_words(f"Journal: {written}")
-
-
-def _verdict(report: "Report | None") -> list[str]:
-    if report is None:
-        return []
-    if report.ok:
-        return [f"Checked, and kept: {', '.join(report.judged)}."]
-    count = len(report.violations)
-    shown = [str(one) for one in report.violations[:VIOLATIONS_SHOWN_MAX]]
-    return ["VIOLATED once:" if count == 1 else f"VIOLATED {count} times:", *shown]
 
 
 def _share(value: float | None) -> str:

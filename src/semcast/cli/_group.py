@@ -101,13 +101,17 @@ class Target:
         """What was given, then SEMCAST_* variables, then the file."""
         from semcast.live.config import from_environment
 
+        given = self._settings() | more
+        if "groups" in given:
+            given["reliability"] = "federation"
+        return from_environment(given, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        """SEMCAST_* variables, with the file that was given."""
         environment = dict(os.environ)
         if self.options["config"] is not None:
             environment["SEMCAST_CONFIG"] = str(self.options["config"])
-        given = self._settings() | more
-        if given.get("groups"):
-            given["reliability"] = "federation"
-        return from_environment(given, environment)
+        return environment
 
     def group_config(self, **more: Any) -> "GroupConfig":
         """The same, where a command is for groups and not for federations."""
@@ -119,41 +123,28 @@ class Target:
             )
         return config
 
-    @contextmanager
-    def joined(self, reads: bool = False, **more: Any) -> "Iterator[Group]":
-        """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does. One that only
-        `reads` is a reader, where the group is open.
+    def joined(self, **more: Any) -> "AbstractContextManager[Group]":
+        """A member for as long as the context lasts; SIGTERM leaves as Ctrl-C does."""
+        return _member(self.group_config(**more))
+
+    def federated(self, **more: Any) -> "AbstractContextManager[Site]":
+        """A site of a federation for as long as the context lasts."""
+        return _site(self.config(reliability="federation", **more))
+
+    def attended(self, **more: Any) -> "AbstractContextManager[Recipient]":
+        """Somebody who only receives: a reader of a group, if that is open; or, if a user said
+        groups, a site of a federation that is in them.
         """
         from semcast.live.config import changed
 
-        config = self.group_config(**more)
-        if reads and config.is_open and config.reliability != "gossip":
+        config = self.config(**more)
+        if config.reliability == "federation":
+            if not config.groups and not config.sites:
+                raise ConfigError("in which groups of the federation? say --groups, with commas")
+            return _site(config, may_be_alone=False)
+        if config.is_open and config.reliability != "gossip":
             config = changed(config, role="reader")
-        with _terminated_cleanly():
-            with _saying_so_if_it_takes_long(config):
-                joined = _join(config)
-            with joined as group:
-                yield group
-
-    @contextmanager
-    def federated(self, **more: Any) -> "Iterator[Site]":
-        """A site of a federation for as long as the context lasts."""
-        import semcast.blocking
-
-        config = self.config(reliability="federation", **more)
-        with _terminated_cleanly():
-            with _saying_so_if_it_takes_long(config):
-                joined = semcast.blocking.federate(config.group, config=config)
-            with joined as site:
-                yield site
-
-    def attended(self, **more: Any) -> "AbstractContextManager[Recipient]":
-        """Somebody who only receives: a reader of a group, or, if a user said groups, a site of a
-        federation that is in them.
-        """
-        if self.options.get("groups"):
-            return self.federated(**more)
-        return self.joined(reads=True, **more)
+        return _member(config)
 
     @contextmanager
     def joined_as(self, names: Sequence[str], **more: Any) -> "Iterator[dict[str, Group]]":
@@ -173,9 +164,32 @@ class Target:
 
     def asker(self, others: dict[int, bytes] | None = None) -> "Asker":
         """An asker for this group; whoever asks is no member."""
+        from semcast.live.config import for_asking
         from semcast.live.meeting.asker import Asker
 
-        return Asker(self.config(members=(), size=1, reliability="group"), others)
+        return Asker(for_asking(self._settings(), self._environment()), others)
+
+
+@contextmanager
+def _member(config: "GroupConfig") -> "Iterator[Group]":
+    with _terminated_cleanly():
+        with _saying_so_if_it_takes_long(config):
+            joined = _join(config)
+        with joined as group:
+            yield group
+
+
+@contextmanager
+def _site(config: "GroupConfig", may_be_alone: bool = True) -> "Iterator[Site]":
+    import semcast.blocking
+
+    with _terminated_cleanly():
+        with _saying_so_if_it_takes_long(config):
+            joined = semcast.blocking.federate(config.group, config=config)
+        with joined as site:
+            if not may_be_alone and len(site.view) == 1:
+                log.warning("nobody else is in %r yet: this site has begun it", config.group)
+            yield site
 
 
 def _join(config: "GroupConfig") -> "Group":

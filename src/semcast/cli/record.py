@@ -10,6 +10,7 @@ import typer
 
 from semcast.cli._group import Target, group_command
 from semcast.cli._output import JsonOption, print_json, print_words
+from semcast.errors import InputError
 
 if TYPE_CHECKING:
     from semcast.live.blocking import Recipient
@@ -37,6 +38,8 @@ def record(
     Example:
       semcast record quotes --out journal --secret-file secret.txt
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out} is not a folder; a journal is one")
     # An interrupt is how it is ended, and no reason to leave in a hurry.
     with (
         target.attended(record=str(out), record_run=run, deliver_own=False) as group,

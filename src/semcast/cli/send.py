@@ -28,8 +28,8 @@ def send(
         str | None, typer.Option("--key", help="Each message replaces the last of this key.")
     ] = None,
     to_group: Annotated[
-        str, typer.Option("--to-group", help="The group of a federation that it is for.")
-    ] = "",
+        str | None, typer.Option("--to-group", help="The group of a federation that it is for.")
+    ] = None,
     drain_s: Annotated[
         float, typer.Option("--drain", min=0, help="Seconds to wait until all members have it.")
     ] = 10.0,
@@ -46,7 +46,7 @@ def send(
       semcast send bank --to-group releases --secret-file secret.txt "release 7"
     """  # noqa: D301  (click reads \b: leave the lines of the example as they are)
     lines = [text.encode()] if text is not None else _lines()
-    if to_group:
+    if to_group is not None:
         with target.federated(deliver_own=False) as site, discarding(site):
             sent = _send_to(site, to_group, lines, key)
             members, gossips = _in_group(site, to_group, _drained(site, drain_s)), False

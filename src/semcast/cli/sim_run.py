@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from semcast.cli._judged import as_keys, exit_code, kept_in, not_at_rest, print_where, verdict
 from semcast.cli._output import JsonOption, print_json, print_table, print_words
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from semcast.sim.two_buffers import Outcome
     from semcast.sim.world import Run
 
-VIOLATION: Final = 1
 NODES_SHOWN_MAX: Final = 12
-VIOLATIONS_SHOWN_MAX: Final = 10
 
 
 def sim_run(
@@ -185,18 +184,14 @@ def _run_protocol(
 
     with _progress() as show:
         outcome = run(scenario, seed, check or folder is not None, show, name)
-    written = None
-    if folder is not None:
-        from semcast.journal import write_journal
-
-        assert outcome.journal is not None
-        written = write_journal(outcome.journal, folder)
+    written = kept_in(folder, outcome.journal)
     report = _checked(outcome) if check else None
     if as_json:
         print_json(_as_json(scenario, seed, outcome, report, written))
     else:
-        _print_protocol(scenario, seed, outcome, report, written)
-    return 0 if report is None or report.ok else VIOLATION
+        _print_protocol(scenario, seed, outcome, report)
+        print_where(written)
+    return exit_code(report)
 
 
 def _checked(outcome: "Run") -> "Report":
@@ -226,9 +221,7 @@ def _as_json(
         "ended_s": outcome.ended_s,
         "membership": None if outcome.membership is None else asdict(outcome.membership),
         "journal_events": None if outcome.journal is None else len(outcome.journal),
-        "journal_file": None if written is None else str(written),
-        "checked": None if report is None else report.judged,
-        "violations": None if report is None else [str(one) for one in report.violations],
+        **as_keys(report, written),
     }
 
 
@@ -237,7 +230,6 @@ def _print_protocol(
     seed: int,
     outcome: "Run",
     report: "Report | None",
-    written: Path | None,
 ) -> None:
     columns = ["node", "sent/s", "taken/s", "replaced", "p50", "p99", "packets", "kB"]
     shown = _worth_showing(outcome.nodes)
@@ -267,10 +259,9 @@ def _print_protocol(
             if node.blocked_share > 0
         ],
         *_comings(outcome),
-        *_verdict(outcome, report),
+        *([] if outcome.quiescent else [not_at_rest("group", outcome.ended_s)]),
+        *verdict(report),
     )
-    if written is not None:
-        print_words(f"Journal: {written}")
 
 
 def _worth_showing(nodes: "tuple[NodeOutcome, ...]") -> "list[NodeOutcome]":
@@ -301,25 +292,6 @@ def _times(times: "Times") -> str:
     if times.count == 0:
         return ""
     return f" (p50 {times.p50_ms:.0f} ms, p99 {times.p99_ms:.0f} ms, at most {times.max_ms:.0f} ms)"
-
-
-def _verdict(outcome: "Run", report: "Report | None") -> list[str]:
-    sentences = []
-    if not outcome.quiescent:
-        sentences.append(
-            f"The group had not come to rest when the run ended at {outcome.ended_s:g} s; "
-            "raise drain_s if it should have."
-        )
-    if report is None:
-        sentences.append("Nothing was checked.")
-    elif report.ok:
-        names = ", ".join(report.judged)
-        sentences.append(f"Checked, and kept: {names}.")
-    else:
-        count = len(report.violations)
-        sentences.append("VIOLATED once:" if count == 1 else f"VIOLATED {count} times:")
-        sentences += [str(one) for one in report.violations[:VIOLATIONS_SHOWN_MAX]]
-    return sentences
 
 
 # -- small parts -----------------------------------------------------------------------------------

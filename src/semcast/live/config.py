@@ -31,6 +31,9 @@ NAME_BYTES_MAX: Final = 64
 _GOSSIPS_PER_WINDOW: Final = 8
 # While messages keep coming, gossip is put off for so many periods: it is in their way.
 _GOSSIP_STRETCH: Final = 4
+# What somebody has to know of a group to ask it, beside the way there.
+_ASKING: Final = ("group", "secret", "suite")
+_ANYWHERE: Final = "the arguments and SEMCAST_* variables"
 
 
 def own_name() -> str:
@@ -259,6 +262,27 @@ def from_environment(
     SEMCAST_CONFIG names a TOML file, which comes last. Lists are separated by commas; a tree of
     names is JSON.
     """
+    return configure(_collected(settings, environment), _ANYWHERE)
+
+
+def for_asking(
+    settings: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> GroupConfig:
+    """The same for somebody who asks a group and does not join it: how to reach it, and its secret.
+
+    What else is set is about members, and says nothing of who asks: the names of members or sites,
+    or what only one kind of group has.
+    """
+    needed = {*_ASKING, *(one.name for one in at(Place.REACHING) + at(Place.TRANSPORT))}
+    unneeded = {one.name for one in at(Place.GROUP)} - needed
+    found = _collected(settings, environment)
+    kept = {name: value for name, value in found.items() if name not in unneeded}
+    return configure(kept | {"size": 1}, _ANYWHERE)
+
+
+def _collected(
+    settings: Mapping[str, Any], environment: Mapping[str, str] | None
+) -> dict[str, Any]:
     environment = os.environ if environment is None else environment
     found: dict[str, Any] = {}
     path = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
@@ -270,7 +294,7 @@ def from_environment(
         variable = ENVIRONMENT_PREFIX + one.name.upper()
         if variable in environment:
             found[one.name] = one.parsed(environment[variable], variable)
-    return configure(found | dict(settings), "the arguments and SEMCAST_* variables")
+    return found | dict(settings)
 
 
 def changed(config: GroupConfig, **settings: Unpack[Overrides]) -> GroupConfig:

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from semcast.errors import ConfigError
+from semcast.live.kind_settings import Kind
 from semcast.protocol.propagation.config import FederationConfig, check_groups
-from semcast.settings import named
 
 if TYPE_CHECKING:
     from semcast.live.config import GroupConfig
@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 FEDERATION: Final = "federation"
 # Pairs: the name of a site, and the groups that it is in.
 Sites: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-# Settings that only federations have.
-OWN: Final = (
+_OWN: Final = (
     "groups", "sites", "recovery", "rule", "protocol", "history", "null_ms", "silence_ms",
 )  # fmt: skip
-# What makes no sense in a federation, and why.
 _SENSELESS: Final = {
     "role": "a site that only receives is one that never sends; leave it out",
     "quorum": "there the manager decides on graphs; leave it out",
@@ -30,6 +28,7 @@ _SENSELESS: Final = {
     "total_messages": "choose delivery_messages and window_messages",
     "evict_after_s": "choose silence_ms, after which a site has failed",
 }
+_KIND: Final = Kind(FEDERATION, _OWN, _SENSELESS, "federations: use federate", "in a federation")
 
 
 def as_sites(value: Any) -> Sites:
@@ -49,20 +48,9 @@ def as_sites(value: Any) -> Sites:
 
 def check_federation(config: "GroupConfig") -> None:
     """Raises ConfigError if settings do not go together with the reliability."""
-    if config.reliability != FEDERATION:
-        for name in OWN:
-            if getattr(config, name) != named(name).default:
-                raise ConfigError(
-                    f"{name} is {getattr(config, name)!r} with reliability "
-                    f"{config.reliability!r}; it is for federations: use federate"
-                )
-        return
-    for name, why in _SENSELESS.items():
-        value = getattr(config, name)
-        if value != named(name).default and not (name == "state" and value == "none"):
-            raise ConfigError(f"{name} is {value!r} in a federation: {why}")
-    federation_config(config)
-    _check_sites(config, as_sites(config.sites))
+    if _KIND.has(config):
+        federation_config(config)
+        _check_sites(config, as_sites(config.sites))
 
 
 def _check_sites(config: "GroupConfig", sites: Sites) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from semcast.errors import ConfigError
+from semcast.live.kind_settings import Kind
 from semcast.protocol.epidemic.config import GossipConfig, Policy, Scope
 from semcast.protocol.epidemic.overlay.config import OverlayConfig
 from semcast.protocol.epidemic.overlay.overlay import Overlay
@@ -10,18 +11,15 @@ from semcast.protocol.epidemic.overlay.pull import Pull
 from semcast.protocol.epidemic.overlay.tree import Tree, TreeConfig
 from semcast.protocol.epidemic.targets import Targets
 from semcast.protocol.part import Part
-from semcast.settings import named
 
 if TYPE_CHECKING:
     from semcast.live.config import GroupConfig
 
 GOSSIP: Final = "gossip"
-# Settings that only groups that gossip have.
-OWN: Final = (
+_OWN: Final = (
     "neighbours_max", "relay_fanout", "relay_rounds", "relay_policy", "relay_scope",
     "relay_messages", "relay_bytes_s", "relay_repair", "relay_tree",
 )  # fmt: skip
-# What makes no sense in such a group, and why.
 _SENSELESS: Final = {
     "role": "there everybody relays, and nobody waits for anybody; leave it out",
     "quorum": "there nobody agrees on views; leave it out",
@@ -35,22 +33,13 @@ _SENSELESS: Final = {
     "relay_messages",
     "evict_after_s": "there nobody waits for others; leave it out",
 }
+_KIND: Final = Kind(GOSSIP, _OWN, _SENSELESS, "reliability 'gossip'", "with reliability 'gossip'")
 
 
 def check_gossip(config: "GroupConfig") -> None:
     """Raises ConfigError if settings do not go together with the reliability."""
-    if config.reliability != GOSSIP:
-        for name in OWN:
-            if getattr(config, name) != named(name).default:
-                raise ConfigError(
-                    f"{name} is {getattr(config, name)!r} with reliability "
-                    f"{config.reliability!r}; it is for reliability 'gossip'"
-                )
+    if not _KIND.has(config):
         return
-    for name, why in _SENSELESS.items():
-        value = getattr(config, name)
-        if value != named(name).default and not (name == "state" and value == "none"):
-            raise ConfigError(f"{name} is {value!r} with reliability 'gossip': {why}")
     if config.relay_tree and not config.relay_repair:
         raise ConfigError(
             "relay_tree=True with relay_repair=False: what the tree does not bring is asked for; "

@@ -39,6 +39,8 @@ def with_hooks(
     config: GroupConfig, only: Only, snapshot: Snapshot | None, restore: Restore | None
 ) -> tuple[GroupConfig, Hooks]:
     """The hooks that a user gives, and the configuration that goes with them."""
+    check_function("snapshot", snapshot)
+    check_function("restore", restore)
     if (snapshot is None) != (restore is None):
         raise ConfigError("snapshot and restore belong together: give both, or neither")
     if snapshot is not None:
@@ -51,4 +53,20 @@ def with_hooks(
         config = changed(config, state="snapshot")
     elif config.state == "snapshot":
         raise ConfigError("state 'snapshot' without functions for it; give snapshot and restore")
-    return config, Hooks(interest_in(only), snapshot, restore)
+    return config, Hooks(as_interest(only), snapshot, restore)
+
+
+def as_interest(only: Only) -> Interest | None:
+    """The interest that a user names; raises ConfigError if it names none."""
+    try:
+        return interest_in(only)
+    except TypeError:
+        raise ConfigError(
+            f"only={only!r}; say a prefix of keys, several, or a function of the key"
+        ) from None
+
+
+def check_function(name: str, given: object) -> None:
+    """Raises ConfigError if what a user gave is there and cannot be called."""
+    if given is not None and not callable(given):
+        raise ConfigError(f"{name} is {given!r}; it must be a function")

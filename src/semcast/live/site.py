@@ -7,10 +7,10 @@ from semcast.errors import ConfigError
 from semcast.live.config import GroupConfig, check_name
 from semcast.live.federation_settings import FEDERATION, awaited, check_names
 from semcast.live.group import as_config
-from semcast.live.hooks import Hooks, Undo
+from semcast.live.hooks import Hooks, Undo, as_interest, check_function
 from semcast.live.meeting.federation_session import FederationSession
 from semcast.live.meeting.site_facts import named_graph
-from semcast.protocol.interest import Only, interest_in
+from semcast.protocol.interest import Only
 from semcast.protocol.propagation.federated import Federated
 
 if TYPE_CHECKING:
@@ -112,4 +112,5 @@ def federation_of(
     chosen = as_config(federation, config, settings | {"reliability": FEDERATION})
     for site in awaited(chosen):
         check_name(site)
-    return chosen, Hooks(interest_in(only), undo=undo)
+    check_function("undo", undo)
+    return chosen, Hooks(as_interest(only), undo=undo)

@@ -70,11 +70,7 @@ class FederationSession(OpenSession):
 
     def _seek(self, now_ns: int) -> None:
         """Begin to look for the federation, as a site that is in no graph yet."""
-        self._open.inside = False
-        self._open.tries = 0
-        self._crowd.begin()
-        self._seek_ns = now_ns
-        self._hello_ns = now_ns
+        self._look_around(now_ns)
         self._sought = True
         self._take_seat(now_ns)
 

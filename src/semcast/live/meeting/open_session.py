@@ -62,13 +62,17 @@ class OpenSession(Entrance):
 
     # -- getting in --------------------------------------------------------------------------------
 
-    def _seek(self, now_ns: int) -> None:
-        """Begin to look for the group."""
+    def _look_around(self, now_ns: int) -> None:
+        """Say hello from now on until this process is in."""
         self._open.inside = False
         self._open.tries = 0
         self._crowd.begin()
         self._seek_ns = now_ns
         self._hello_ns = now_ns
+
+    def _seek(self, now_ns: int) -> None:
+        """Begin to look for the group."""
+        self._look_around(now_ns)
         if self._feed or self._reads:
             self._enter(View.alone(self.me, self.config.name, int(self.me.incarnation)), now_ns)
         else:

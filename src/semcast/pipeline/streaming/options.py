@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlparse
 
 from semcast.errors import ConfigError
 from semcast.live.config import GroupConfig, from_environment
+from semcast.live.federation_settings import FEDERATION
 from semcast.live.secret_file import read_secret
 from semcast.settings import Place, at
 
@@ -119,7 +120,14 @@ def _config(given: Mapping[str, str]) -> GroupConfig:
         found[SECRET] = read_secret(Path(given[_SECRET_FILE]))
     elif found.get("insecure"):
         found.setdefault(SECRET, None)  # whatever the environment has
-    return from_environment(found)
+    config = from_environment(found)
+    if config.reliability == FEDERATION:
+        # A row has no group, and could not be taken back when a site has to roll back.
+        raise ConfigError(
+            f"{config.group!r} is to be a federation, and only groups can be streams; record it "
+            "with `semcast record --groups`"
+        )
+    return config
 
 
 def _local(text: str, option: str) -> Path:

@@ -7,18 +7,19 @@ becomes part of its row, so that no cell takes others with it.
 import json
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from semcast.check import check_all, check_safety
+from semcast.check import Report, check_all, check_safety
 from semcast.errors import InputError
+from semcast.journal import Journal, write_journal
 from semcast.pipeline.sweeping.cells import Cell
 from semcast.sim import two_buffers, world
 from semcast.sim.epidemic.gossip_scenario import GossipScenario
 from semcast.sim.epidemic.search import largest_rate
 from semcast.sim.epidemic.world import GossipWorld
-from semcast.sim.exploring.federation_judge import report_of
 from semcast.sim.propagation.federation_scenario import FederationScenario
 from semcast.sim.propagation.graph_scenario import GraphScenario
 from semcast.sim.propagation.grids import GRAPH_MEASURES, GraphOutcome
@@ -181,17 +182,8 @@ def _run_group(
 ) -> tuple[Measures, str]:
     keep = cell.check or journals is not None
     outcome = world.run(scenario, cell.seed, keep, name=cell.cell)
-    if journals is not None:
-        from semcast.journal import write_journal
-
-        assert outcome.journal is not None
-        write_journal(outcome.journal, journals)
-    broken = ""
-    if cell.check:
-        assert outcome.journal is not None
-        check = check_all if outcome.quiescent else check_safety
-        broken = "; ".join(str(one) for one in check(outcome.journal).violations)
-    return _measures(outcome), broken
+    check = check_all if outcome.quiescent else check_safety
+    return _measures(outcome), _broken(cell, outcome.journal, journals, check)
 
 
 def _run_gossip(
@@ -202,20 +194,12 @@ def _run_gossip(
         return {"largest_rate_msg_s": largest_rate(scenario, cell.seed).largest_rate_msg_s}, ""
     group = GossipWorld(scenario, cell.seed, journals is not None, cell.cell)
     outcome = group.run()
-    broken = ""
-    if journals is not None:
-        from semcast.journal import write_journal
-
-        assert group.journal is not None
-        write_journal(group.journal, journals)
-        if cell.check:
-            broken = "; ".join(str(one) for one in check_safety(group.journal).violations)
     found = asdict(outcome)
     measures: Measures = {name: found[name] for name in GOSSIP_MEASURES if name in found}
     for name, places in (("purged_copies", outcome.purged), ("dropped_copies", outcome.dropped)):
         copies = [sum(places[place].values()) for place in ("relay", "link") if place in places]
         measures[name] = float(sum(copies))
-    return measures, broken
+    return measures, _broken(cell, group.journal, journals, check_safety)
 
 
 def _of_graphs(outcome: GraphOutcome) -> Measures:
@@ -228,22 +212,24 @@ def _run_federation(
 ) -> tuple[Measures, str]:
     keep = cell.check or journals is not None
     found = run_federation(scenario, cell.seed, keep, name=cell.cell)
-    if journals is not None:
-        from semcast.journal import write_journal
-
-        assert found.journal is not None
-        write_journal(found.journal, journals)
-    broken = ""
-    if cell.check:
-        assert found.journal is not None
-        report = report_of(found.journal, found.outcome.quiescent)
-        broken = "; ".join(str(one) for one in report.violations)
     values = asdict(found.outcome)
     measures: Measures = {
         name: None if values[name] is None else float(values[name]) for name in FEDERATION_MEASURES
     }
     measures["purged_delivery"] = float(sum(found.outcome.purged.values()))
-    return measures, broken
+    check = check_all if found.outcome.quiescent else check_safety
+    return measures, _broken(cell, found.journal, journals, check)
+
+
+def _broken(
+    cell: Cell, journal: Journal | None, journals: Path | None, check: Callable[[Journal], Report]
+) -> str:
+    """Write the journal of a run, if journals are kept; says what is broken, if it is checked."""
+    if journal is None:
+        return ""
+    if journals is not None:
+        write_journal(journal, journals)
+    return "; ".join(str(one) for one in check(journal).violations) if cell.check else ""
 
 
 def _measures(outcome: world.Run) -> Measures:

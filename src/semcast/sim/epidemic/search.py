@@ -34,16 +34,22 @@ def largest_rate(
     search = scenario.search or Search()
     tried: list[tuple[float, float]] = []
 
-    def kept(rate_msg_s: float) -> bool:
-        share = run(at_rate(scenario, rate_msg_s), seed).atomic_share or 0.0
-        tried.append((rate_msg_s, share))
-        return share >= search.kept_share
-
     # Rates are tried on the grid that halving the whole interval gives, as in the paper, so that
     # what is found does not depend on the way there.
     cells, cell_msg_s = 1, search.high_msg_s - search.low_msg_s
     while cell_msg_s > search.within_msg_s:
         cells, cell_msg_s = 2 * cells, cell_msg_s / 2
+    # One, one for each step of the bracket, and one for each halving of it.
+    most = 2 * cells.bit_length()
+
+    def show(share_of_run: float) -> None:
+        if progress is not None:
+            progress((len(tried) + share_of_run) / most)
+
+    def kept(rate_msg_s: float) -> bool:
+        share = run(at_rate(scenario, rate_msg_s), seed, show).atomic_share or 0.0
+        tried.append((rate_msg_s, share))
+        return share >= search.kept_share
 
     def rate_at(cell: int) -> float:
         return search.low_msg_s + cell * cell_msg_s
@@ -54,8 +60,6 @@ def largest_rate(
     if low == cells:
         return Found(search.high_msg_s, True, tuple(tried))
     while high - low > 1:
-        if progress is not None:
-            progress(1 - (high - low) / cells)
         middle = (low + high) // 2
         low, high = (middle, high) if kept(rate_at(middle)) else (low, middle)
     return Found(rate_at(low), False, tuple(tried))

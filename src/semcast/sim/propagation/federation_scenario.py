@@ -203,6 +203,11 @@ class FederationScenario(Settings):
             )
         if bool(self.groups) == (self.random_groups is not None):
             raise ConfigError("name the groups, or say random_groups: one of them, and not both")
+        drawn = self.random_groups
+        if drawn is not None and drawn.sizes == "fixed" and drawn.size > self.sites:
+            raise ConfigError(
+                f"random_groups.size is {drawn.size}, but there are only {self.sites} sites"
+            )
         names = [group.name for group in self.groups]
         if len(set(names)) != len(names):
             raise ConfigError(f"groups are named {names}; each needs a name of its own")
