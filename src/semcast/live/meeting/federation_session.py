@@ -30,8 +30,13 @@ from semcast.wire.message import Message
 
 ATOMIC: Final = "atomic"
 _MS: Final = 1_000_000
-# Who has heard nobody for so long begins the federation by itself.
-_ALONE_NS: Final = 300 * _MS
+# Who has heard nobody for so long begins the federation by itself. Two that were begun apart stay
+# apart once each has two sites, so this is long.
+_ALONE_NS: Final = 1_000 * _MS
+# If it was woken later than this to do so, it could hear nobody meanwhile, and waits for as much
+# longer; but no more than so often.
+_LATE_NS: Final = 50 * _MS
+_PUT_OFF_MAX: Final = 8
 # Whoever is in, or looks for longer, and was heard within this time will let this one in.
 _WAIT_NS: Final = 1_500 * _MS
 # Who is alone for so long beside others that are together without it gives way.
@@ -59,6 +64,8 @@ class FederationSession(OpenSession):
         # When somebody was last heard who will let this one in; whether this site has begun.
         self._heard_ns = -_WAIT_NS
         self._begun = False
+        # How often it has put that off.
+        self._put_off = 0
         self._came_back = False
         self._sought = False
         # Since when this site, which is alone, hears others that are together without it.
@@ -131,6 +138,8 @@ class FederationSession(OpenSession):
                 self._came_back = False
                 self._say_that("rejoined", "the others had gone on without it; it is back", now_ns)
         elif not self._begun and site.graph() is None and now_ns >= self._alone_ns():
+            if self._puts_off(now_ns):
+                return
             why_not = self._why_not_alone()
             if why_not:
                 stay_out(self, self._open, why_not)
@@ -145,6 +154,15 @@ class FederationSession(OpenSession):
             return NEVER
         return max(self._seek_ns + _ALONE_NS, self._heard_ns + _WAIT_NS)
 
+    def _puts_off(self, now_ns: int) -> bool:
+        """Whether to wait for longer before it begins alone, since it was woken late to do so."""
+        late_ns = now_ns - self._alone_ns()
+        if late_ns <= _LATE_NS or self._put_off == _PUT_OFF_MAX:
+            return False
+        self._put_off += 1
+        self._seek_ns = now_ns + min(late_ns, _ALONE_NS) - _ALONE_NS
+        return True
+
     def _rejoin(self, now_ns: int) -> None:
         """The others have gone on without this life: come back in another."""
         life = next_life(int(self.me.incarnation), now_ns, self._stream.getrandbits(62))
@@ -157,6 +175,7 @@ class FederationSession(OpenSession):
         self.rejoined += 1
         self._came_back = True
         self._begun = False
+        self._put_off = 0
         self._seen = self._graph = None
         self._heard_ns = now_ns
         self._apart_ns = -1
