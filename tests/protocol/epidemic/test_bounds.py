@@ -102,10 +102,13 @@ def test_a_queue_that_nobody_reads_forgets_sources_of_which_nothing_waits() -> N
 def test_a_pool_whose_links_are_stuck_forgets_sources_of_which_nothing_waits() -> None:
     rules = PoolRules(RELAY, Policy.EAGER, Late.REFUSE, False)
     pool = Pool(rules, 4, random.Random(1), PoolCounts(), None)
-    for sender in range(1, 1_001):
+    for sender in range(1, 301):
         one = spread(bid(sender, sender))
         assert pool.admit(one)
         pool.wait(one, 7)
         pool.end(one)
     assert pool.held == 1
     assert pool._buffer.sources <= IDLE_MAX
+    waits = pool._lanes[7]._first
+    assert waits is not None
+    assert waits.next is None or waits.next.next is None, "copies that have gone do not pile up"

@@ -54,6 +54,9 @@ class Lane:
 
     def append(self, copy: Copy) -> None:
         """A copy waits for the link."""
+        if self._first is not None and self._first.place < 0:
+            # Nobody may take anything for long, and those that have gone are not to pile up.
+            self.first()
         if self._last is None:
             self._first = copy
         else:
