@@ -252,6 +252,20 @@ def test_a_site_that_is_restarted_gets_in_whether_it_was_missed_or_not(away_s: f
         assert len(back.taken) == 9
 
 
+def test_a_site_that_was_woken_late_does_not_begin_a_federation_of_its_own() -> None:
+    """It could hear nobody meanwhile: it looks for others first."""
+    network = FakeNetwork(seed=13)
+    sites = formed(network, {"a": ("alpha",)})
+    sites.append(FakeSite(network, "b", groups=("alpha",)))
+    network.run(seconds=0.001)  # it has begun to look
+    sites[1].member.running = False
+    network.run(seconds=3)
+    sites[1].member.running = True
+    assert network.run(lambda: sites[1].inside, 10)
+    assert network.run(lambda: same_graph(sites, 2), 10)
+    assert sites[1].session.rejoined == 0
+
+
 def test_whoever_lacks_much_when_a_site_fails_gets_all_of_it() -> None:
     """More than is fetched at once: nobody below the site that failed has heard of any of it."""
     network = FakeNetwork(seed=15)
