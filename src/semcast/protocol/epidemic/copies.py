@@ -9,6 +9,9 @@ from mypy_extensions import i64
 from semcast.ids import Randomness
 from semcast.wire.message import Message
 
+# So many copies of one link, and twice as many as wait, may have gone before they are left out.
+_TIDY_MIN: Final = 64
+
 
 @final
 class Spread:
@@ -51,27 +54,47 @@ class Lane:
         self.shelves: Final = shelves
         self._first: Copy | None = None
         self._last: Copy | None = None
+        # How many there are, with those that have gone; and at how many these are left out.
+        self._length: i64 = 0
+        self._tidy_at: i64 = _TIDY_MIN
 
     def append(self, copy: Copy) -> None:
         """A copy waits for the link."""
-        if self._first is not None and self._first.place < 0:
-            # Nobody may take anything for long, and those that have gone are not to pile up.
-            self.first()
-        if self._last is None:
-            self._first = copy
-        else:
-            self._last.next = copy
-        self._last = copy
+        if self._length >= self._tidy_at:
+            self._tidy()
+        self._link(copy)
 
     def first(self) -> Copy | None:
         """The one that waits for longest; it stays."""
         copy = self._first
         while copy is not None and copy.place < 0:
             copy = copy.next
+            self._length -= 1
         self._first = copy
         if copy is None:
             self._last = None
         return copy
+
+    def _link(self, copy: Copy) -> None:
+        if self._last is None:
+            self._first = copy
+        else:
+            self._last.next = copy
+        self._last = copy
+        self._length += 1
+
+    def _tidy(self) -> None:
+        """Leave out those that have gone: if nobody takes anything for long, they would pile up."""
+        copy = self._first
+        self._first = self._last = None
+        self._length = 0
+        while copy is not None:
+            after = copy.next
+            copy.next = None
+            if copy.place >= 0:
+                self._link(copy)
+            copy = after
+        self._tidy_at = 2 * self._length + _TIDY_MIN
 
 
 @final
