@@ -258,7 +258,11 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m bench.membership", description=__doc__)
+    parser = argparse.ArgumentParser(
+        "python -m bench.membership",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
     add("--only", action="append", choices=PARTS, help="a part; may be given several times")
     add("--rounds", type=int, default=100, help="joins, and a tenth as many crashes: 100")
