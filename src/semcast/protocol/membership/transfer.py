@@ -233,6 +233,8 @@ class Transfer(Part):
         for source in agreed.ended:
             if source in self._unsure:
                 self._unsure.discard(source)
+                if self._collection is not None and self._collection.awaits(source):
+                    continue  # its state, which is still to come, came before this stream
                 self._has_up_to_end(source)
                 if self._observer is not None:
                     self._observer.progress("join", source, ENDED, None, 0)
@@ -420,7 +422,7 @@ class Transfer(Part):
                     # What it lacks of a stream that it follows it asks for when that ends.
                     if self._detection.follows(of) or of in self._whole:
                         self._collection.live(of)
-                    elif self._lists:
+                    elif self._lists and not self._collection.awaits(of):
                         self._has_up_to_end(of)
                 self._collection.on_tell(frame, source, now_ns)
             self._look()
