@@ -228,6 +228,31 @@ def test_a_source_waits_for_an_answer_to_what_it_had_sent_before_a_failure() -> 
     assert submit(one) == [(2, 0)]
 
 
+def test_a_place_in_the_graph_that_a_late_site_still_has_to_open_counts() -> None:
+    """The others have opened the graph after a failure already, and give places in it."""
+    one = own()
+    send(one, 2)
+    submit(one)
+    group = group_of(one)
+    one.settled(group.stream, 2, 1, 0)
+    one.opened(other(2, group.target), {77}, True, {})
+    assert submit(one) == [(2, 0)]
+
+
+def test_what_has_its_place_after_all_is_not_sent_to_the_next_primary() -> None:
+    """The former one has given it a place before the source could send it again."""
+    one = own()
+    send(one, 3, key="k")
+    submit(one)
+    group = group_of(one)
+    one.opened(other(2, group.target), {77}, True, {})
+    send(one, 1, key="k")
+    assert group.head() == 1, "purged or not, it waits to be sent again"
+    one.settled(group.stream, 2, 3, 0)
+    one.opened(other(3, 98), set(), False, {})
+    assert (group.target, submit(one)) == (98, [(4, 0)])
+
+
 def test_a_message_to_a_group_without_members_is_for_nobody() -> None:
     one = own()
     send(one, 3)

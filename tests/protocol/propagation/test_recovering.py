@@ -163,6 +163,21 @@ def test_of_a_group_without_a_survivor_only_what_is_sent_again_is_rolled_back() 
     assert [one.seq for one in found.redo] == [7]
 
 
+def test_what_is_redone_is_redone_graph_by_graph() -> None:
+    """Only c was in beta in graph 1, and d came into it in graph 2: what the source sent to both of
+    them comes after what it had sent to c alone.
+    """
+    groups = {"alpha": (A, B, C), "beta": (C,)}
+    past: Past = {1: groups, 2: {**groups, "beta": (C, D)}}
+    reports = {A: Report(1, {"alpha": 0}, [], {}), D: Report(2, {"beta": 1}, [], {})}
+    reports[D].entries.append(entry("beta", 1, graph=2, seq=7))
+    agreed = [one for one, _ in merge(reports, past)]
+    mine = [entry("alpha", 1), entry("beta", 1)]
+    found = rollback(C, mine, agreed, installed_floors(reports, past), past, {A, D}, NOTHING)
+    assert [one.at for one in found.undo] == [(1, "beta", 1), (1, "alpha", 1)]
+    assert [one.at for one in found.redo] == [(1, "beta", 1), (2, "beta", 1)]
+
+
 def test_who_has_the_message_itself_is_asked_and_not_who_purged_it() -> None:
     reports = {
         A: Report(1, {"alpha": 1}, [entry("alpha", 1).purged(5)], {}),

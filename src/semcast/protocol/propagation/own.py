@@ -182,6 +182,13 @@ class OwnGroup:
         back.reverse()
         return back
 
+    def pass_over(self) -> None:
+        """What waits to be sent again, and has its place after all, is not sent again: whoever is
+        the primary destination by then may not know that place, and would give it another.
+        """
+        while 0 < self.head() <= self.ordered:
+            self.next_entry()
+
 
 @final
 class Own:
@@ -340,6 +347,7 @@ class Own:
                 heappush(own.told, (entry.seq, entry))
             else:
                 self._wait(own, entry)
+        own.pass_over()
 
     def bounced(self, stream: Source, seq: int, attempt: int, graph: int, primary: int) -> None:
         """The site that messages of a group were sent to says that another one is to have them,
@@ -361,6 +369,7 @@ class Own:
         if accepted > own.ordered:
             self._memory.placed(stream, accepted)
         own.accepted[graph] = max(own.accepted.get(graph, 0), accepted)
+        own.pass_over()
         own.settle(max(stable, accepted) if graph < self._all_before else stable)
 
     def all_before(self, graph: int) -> None:
@@ -378,11 +387,13 @@ class Own:
     ) -> None:
         """Another graph counts. `gone`: sites that messages may have been lost with. `recovers`: it
         does so after a failure; then `ordered` says, by stream, what has its place at a survivor.
-        The places that failed sites gave are lost with them.
+        The places that failed sites gave are lost with them; but not those in this graph, of which
+        this site may have heard before it had caught up.
         """
         for own in self.groups.values():
             if recovers:
-                own.accepted.clear()
+                for former in [number for number in own.accepted if number < graph.number]:
+                    del own.accepted[former]
                 own.accepted[graph.number - 1] = ordered.get(own.stream, 0)
             primary = graph.primaries.get(own.stream.group, NO_SITE)
             outstanding = own.offered > own.ordered or (own.former and own.held > 0)

@@ -186,7 +186,10 @@ def rollback(
     own = [entry for entry in undone if entry.at in alone]
     # What everybody had, and no history names any more, came before what they name.
     again = [entry for entry in undone if entry.at in had and entry.at not in alone]
-    return Rollback(tuple(reversed(undone)), (*again, *meant[following:], *own))
+    # All that is of one graph comes before what is of a later one: by then such a group may have
+    # members who survived, and what its sources sent to these comes after what they sent before.
+    redone = sorted((*again, *meant[following:], *own), key=lambda entry: entry.graph)
+    return Rollback(tuple(reversed(undone)), tuple(redone))
 
 
 def _everywhere(entries: list[Entry], floors: dict[tuple[int, str], int]) -> set[_Place]:
