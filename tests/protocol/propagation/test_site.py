@@ -20,8 +20,10 @@ from semcast.ids import Source
 from semcast.obsolescence.tagger import Ranked
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.config import FederationConfig
+from semcast.protocol.propagation.federated import stream_of
 from semcast.protocol.propagation.link import CONTROL
 from semcast.protocol.propagation.site import STRANGERS_MAX, Site
+from semcast.protocol.propagation.turns import PAST_STREAMS_MAX
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.propagation import Piece
 
@@ -255,6 +257,30 @@ def test_however_many_sites_came_and_left_another_one_may_come() -> None:
     company.send("a", "alpha", "still here")
     company.run(100)
     assert company.texts("b") == ["still here"]
+
+
+def test_of_lives_that_are_over_only_the_last_ones_are_remembered() -> None:
+    """A site that is started again and again, for years, does not fill the memory of the others."""
+    company = Company({"alpha": "ab"})
+    company.send("a", "alpha", "before")
+    company.run(100)
+    last = company.sites["b"]._turns.last
+    over = [stream_of(Source(9, life), "alpha") for life in range(1, 2 * PAST_STREAMS_MAX)]
+    last.update(dict.fromkeys(over, 1))
+    company.run(1_000)
+    assert list(last)[1:] == over[-PAST_STREAMS_MAX:]
+    assert next(iter(last)).site == 1, "its life is not over"
+
+
+def test_questions_to_a_manager_that_is_away_do_not_pile_up() -> None:
+    """Nobody goes on without it (PROP §5.2.2), and the other one asks again and again."""
+    company = Company({"alpha": "ab"}, federation=FederationConfig(recovery="atomic"), keep="ab")
+    company.run(100)
+    company.crash("a")
+    company.run(600_000)
+    away = company.sites["b"]._neighbours.find(1)
+    assert away is not None
+    assert len(away._control.records) < 8
 
 
 def test_a_site_begins_alone_and_others_come() -> None:

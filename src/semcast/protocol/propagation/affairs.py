@@ -592,6 +592,7 @@ class Affairs(Listener):
             self._say_alive(now_ns)
             self._see_targets(now_ns)
             self._forget_left(now_ns)
+            self._turns.forget_streams()
             if self._turns.opening is not None and not self._turns.frozen:
                 self._memory.look()
         if not self.returning.out:

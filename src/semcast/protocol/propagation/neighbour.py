@@ -19,7 +19,9 @@ from semcast.protocol.propagation.records import (
     CLOSE,
     OPEN,
     PASSED,
+    POLL,
     SUBMIT,
+    WANT,
     check_order,
     write_passed,
     write_submit,
@@ -64,7 +66,16 @@ class NotOwn(CoverGuard):
 class _ControlFeed(Feed):
     def __init__(self) -> None:
         super().__init__()
-        self.records: Final[deque[bytes]] = deque()
+        self.records: deque[bytes] = deque()
+
+    def put(self, record: bytes) -> None:
+        """Say this. A later poll or wish takes the place of one that waits: they are said again and
+        again, and would pile up for a site that is away for long.
+        """
+        kind = record[0]
+        if kind in (POLL, WANT):
+            self.records = deque(one for one in self.records if one[0] != kind)
+        self.records.append(record)
 
     def next_record(self) -> bytes:
         return self.records.popleft() if self.records else b""
@@ -215,7 +226,7 @@ class Neighbour:
 
     def tell(self, record: bytes) -> None:
         """Say something on CONTROL."""
-        self._control.records.append(record)
+        self._control.put(record)
 
     @property
     def holds(self) -> bool:

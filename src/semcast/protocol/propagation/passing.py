@@ -73,6 +73,13 @@ class Passing:
         """
         self.last = dict(self.last)
 
+    def forget(self, stream: Source) -> None:
+        """Nobody sends for this stream any more."""
+        self._settled.pop(stream, None)
+        self._asked.pop(stream, None)
+        self._last_before.pop(stream, None)
+        self.streams_changed.pop(stream, None)
+
     # -- entries -----------------------------------------------------------------------------------
 
     def is_primary(self, group: str) -> bool:

@@ -31,6 +31,8 @@ from semcast.wire.record_fields import RecordReader
 
 # How many orders of the manager are kept until they are due: more than there ever are.
 ORDERS_MAX: Final = 32
+# Of so many streams of lives that are over it is known what has a place, of the last ones.
+PAST_STREAMS_MAX: Final = 4096
 
 
 @final
@@ -69,6 +71,8 @@ class Turns:
         # By group whose primary destination this site is: since which graph.
         self._primary_since: dict[str, int] = {}
         self.last: Final[dict[Source, int]] = {}
+        # How many streams there may be before those of lives that are over are looked for.
+        self._streams_max: int = PAST_STREAMS_MAX
         self._neighbours: Final = neighbours
         # Orders that came from the manager, and not down the tree: by number, until they are due.
         # They are kept apart, since what they wait for may come behind them on the same lane.
@@ -289,6 +293,19 @@ class Turns:
             site, life = int(neighbour.to.sender), int(neighbour.to.incarnation)
             opening = with_life(opening, site, life)
         return opening
+
+    def forget_streams(self) -> None:
+        """Of lives that are over only the last ones may still have somebody send for them: what of
+        the others has a place need not be known any more, or it would pile up for ever.
+        """
+        if self.opening is None or self.passing is None or len(self.last) <= self._streams_max:
+            return
+        lives = {(seat.sender, seat.life) for seat in self.opening.seats}
+        over = [one for one in self.last if (int(one.site), int(one.incarnation)) not in lives]
+        for stream in over[:-PAST_STREAMS_MAX]:
+            del self.last[stream]
+            self.passing.forget(stream)
+        self._streams_max = max(PAST_STREAMS_MAX, 2 * len(self.last))
 
     # -- coming back -------------------------------------------------------------------------------
 
