@@ -463,6 +463,9 @@ class Affairs(Listener):
         opening = self._turns.opening
         assert opening is not None
         self.manager.ballots.recall(recalled.promised, recalled.accepted)
+        if self._turns.before is not None:
+            # As the manager it may have to close that for somebody who was away.
+            self.manager.decided(self._turns.before, now_ns)
         self.manager.decided(opening, now_ns)
         self._past[opening.number] = dict(opening.graph.groups)
         seat = opening.seat(self._me)
