@@ -250,14 +250,25 @@ class FederationSession(OpenSession):
     def _greets(self, said: Mapping[str, Any], came: Came) -> bool:
         if came.source.sender in self._awaited_ids:
             return True
-        if self.site is not None and self.site.resumes and self._is_member(came.source):
+        if self._is_member(came.source) and self._is_news(came.source):
             return True
         if not self._open.inside:
             sender, life = int(came.source.sender), int(came.source.incarnation)
             own = (int(self.me.incarnation), int(self.me.sender))
             if said.get("in") is True or self._crowd.is_eldest(life, sender, own, came.now_ns):
                 self._heard_ns = came.now_ns
+            if not self.transport.multicast:
+                # The other may have been told of this site, and not this one of the other: unless
+                # it is answered it hears nobody, and begins a federation of its own.
+                return True
         return super()._greets(said, came)
+
+    def _is_news(self, source: Source) -> bool:
+        """Whether a site that this one deals with may be in a life that has not been met. It came
+        back while this site, or the way to it, was away.
+        """
+        resumes = self.site is not None and self.site.resumes
+        return resumes or self.door.proved.get(int(source.sender), -1) < source.incarnation
 
     def _vouch(self, view: View) -> None:
         """A graph that a former life was in proves nothing: what its sites said may be replayed."""

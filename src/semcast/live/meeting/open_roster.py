@@ -84,7 +84,7 @@ class OpenRoster(FreeRoster):
         parts: list[list[Row]] = []
         room = 0
         for peer in (self.peers.get(sender) for sender in senders):
-            if peer is None or peer.address[1] <= 0:
+            if peer is None or peer.address[1] <= 0 or not peer.name:
                 continue
             row: Row = (peer.name, peer.incarnation, *peer.address)
             size = len(as_json(row)) + 1
@@ -103,7 +103,7 @@ class OpenRoster(FreeRoster):
         """Members, and others that are wanted, that nobody has said the address of."""
         return [
             one
-            for one in (*self.members, *self.wanted)
+            for one in dict.fromkeys((*self.members, *self.wanted))
             if one != self.me and (one not in self.peers or self.peers[one].address[1] == 0)
         ]
 
@@ -164,8 +164,10 @@ class OpenRoster(FreeRoster):
         if peer is None or peer.incarnation < life:
             if peer is None and len(self.peers) >= GROUP_SIZE_MAX:
                 return None
+            # Whatever life it is, its name is the one that its number is made of.
+            known = "" if peer is None else peer.name
             first = life if peer is None else peer.first_incarnation
-            peer = self.peers[sender] = Peer(sender, name, life, ("", 0), 0, first)
+            peer = self.peers[sender] = Peer(sender, name or known, life, ("", 0), 0, first)
         if name:
             peer.name = name
         return peer

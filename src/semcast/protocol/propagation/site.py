@@ -127,6 +127,9 @@ class Site(Federated):
 
     def _recall(self, recalled: Recalled) -> None:
         """Go on as a former life that crashed, or be ready to tell what that had delivered."""
+        for record in recalled.openings:
+            for seat in read_opening(record, self._streams).seats:
+                self._streams.learn_name(seat.sender, seat.name)
         if self.federation.atomic:
             self._turns.recall(recalled)
             self._affairs.resume(recalled, 0)
