@@ -20,7 +20,7 @@ from semcast.ids import Source
 from semcast.obsolescence.tagger import Ranked
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.config import FederationConfig
-from semcast.protocol.propagation.link import CONTROL
+from semcast.protocol.propagation.lanes import CONTROL
 from semcast.protocol.propagation.site import STRANGERS_MAX, Site
 from semcast.wire.encode import FrameWriter
 from semcast.wire.families.propagation import Piece
