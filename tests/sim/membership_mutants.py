@@ -303,8 +303,8 @@ MEMBERSHIP_MUTANTS: Final = (
         (
             Patch(
                 "protocol/membership/transfer.py",
-                "                self._since[source] = int(inbound.had)\n",
-                "                self._since[source] = int(inbound.cut)\n",
+                "                self._had.reach(source, inbound.had)\n",
+                "                self._had.reach(source, inbound.cut)\n",
             ),
         ),
         first=84,
