@@ -268,6 +268,19 @@ MEMBERSHIP_MUTANTS: Final = (
         first=77,
     ),
     Mutant(
+        "feeds: a reader that is stopped for a second is forgotten, and its sender may leave",
+        "feeds",
+        (
+            Patch(
+                "protocol/membership/patience.py",
+                "FORGET_NS_MIN: Final = 3_000_000_000\n",
+                "FORGET_NS_MIN: Final = 1_000_000_000\n",
+            ),
+        ),
+        first=30120,
+        breaks="Sender Reliability",
+    ),
+    Mutant(
         "feeds: a stream begins one message late",
         "feeds",
         (
