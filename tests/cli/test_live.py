@@ -503,6 +503,14 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     complaint(capsys, *line.split())
 
 
+@pytest.mark.parametrize("command", ["members quotes", "send quotes hello", "tail quotes"])
+def test_a_config_that_cannot_be_read_is_not_blamed_on_a_variable(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = complaint(capsys, *command.split(), "--config", "no-such-file")
+    assert said == "semcast: cannot read --config no-such-file: No such file or directory\n"
+
+
 def test_an_empty_secret_file_is_said_to_be_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

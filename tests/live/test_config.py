@@ -16,6 +16,7 @@ from semcast.live.config import (
     GroupConfig,
     changed,
     configure,
+    for_asking,
     from_environment,
 )
 from semcast.live.meeting.joining import resolve, transport_settings
@@ -297,6 +298,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         GroupConfig.load(tmp_path / "none.toml")
     with pytest.raises(InputError, match=r"SEMCAST_CONFIG=.*none\.toml"):
         from_environment({"group": "g"}, {"SEMCAST_CONFIG": str(tmp_path / "none.toml")})
+
+
+def test_a_file_is_blamed_on_whoever_named_it(tmp_path: Path) -> None:
+    """An option goes before the variable, whose file is not even looked at."""
+    environment = {"SEMCAST_CONFIG": str(write(tmp_path, TOML))}
+    missing = tmp_path / "none.toml"
+    with pytest.raises(InputError) as caught:
+        from_environment({"group": "g"}, environment, missing)
+    assert str(caught.value) == f"cannot read --config {missing}: No such file or directory"
+    with pytest.raises(InputError, match=r"^cannot read --config "):
+        for_asking({"group": "g"}, environment, missing)
+    missing.write_text("group = ")
+    with pytest.raises(InputError, match=r"^--config .*none\.toml is not TOML: "):
+        from_environment({"group": "g"}, environment, missing)
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:

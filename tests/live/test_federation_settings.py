@@ -50,7 +50,10 @@ def test_times_are_what_the_protocol_is_told() -> None:
         ),
         ({"recovery": "sometimes"}, "recovery is 'sometimes'; choose one of"),
         ({"rule": "oak"}, "rule is 'oak'; choose one of"),
-        ({"null_ms": 600.0}, "a site must be silent for two periods at least"),
+        (
+            {"null_ms": 600.0},
+            "null_ms is 600 and silence_ms 1000: a site must be silent for two periods at least",
+        ),
         ({"size": 3}, "size is 3 in a federation: name the sites and their groups in sites"),
         ({"order": "key"}, "order is 'key' in a federation: there all messages come in one order"),
         ({"protocol": "two-phase"}, "protocol 'two-phase' without sites; name all of them"),

@@ -78,13 +78,13 @@ FEDERATION_MUTANTS: Final = (
         "federations",
         (
             Patch(
-                "protocol/propagation/link.py",
+                "protocol/propagation/lanes.py",
                 "        if number < self.next or number > self.limit"
                 " or int(number) in self._waiting:\n",
                 "        if number > self.limit or int(number) in self._waiting:\n",
             ),
             Patch(
-                "protocol/propagation/link.py",
+                "protocol/propagation/lanes.py",
                 "            waiting = self._waiting.pop(int(self.next), None)\n"
                 "            if waiting is None:\n"
                 "                break\n",
@@ -101,7 +101,7 @@ FEDERATION_MUTANTS: Final = (
         "federations",
         (
             Patch(
-                "protocol/propagation/link.py",
+                "protocol/propagation/lanes.py",
                 "        number = piece.number\n",
                 "        number = piece.number\n"
                 "        if number < self.next and piece.begins and piece.ends:\n"
@@ -333,7 +333,7 @@ FEDERATION_MUTANTS: Final = (
                 "int(self.out[at].acked) + 1, int(lane.next) - 1, limit",
             ),
             Patch(
-                "protocol/propagation/link.py",
+                "protocol/propagation/lanes.py",
                 "            self._again[number] = None\n        self._probes = not self._sent\n",
                 "            pass\n",
             ),
@@ -465,7 +465,7 @@ FEDERATION_MUTANTS: Final = (
         "federations",
         (
             Patch(
-                "protocol/propagation/link.py",
+                "protocol/propagation/lanes.py",
                 "        self._probes = not self._sent\n",
                 "",
             ),

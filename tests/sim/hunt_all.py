@@ -2,7 +2,7 @@
 
 `make test` hunts each from the seed on that is known to break it, and stops there. This goes on for
 so long with each, and shows every run that breaks it and what that took: the quickest is the one to
-name as `first` in `tests/sim/mutants.py`. Fails if one is caught by none.
+name as `first` in the file of its family (`tests/sim/mutants.py`). Fails if one is caught by none.
 """
 
 import argparse

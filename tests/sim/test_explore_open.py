@@ -1,17 +1,20 @@
 """Open cases of the explorer: what they draw, and that groups and feeds keep their promises."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from semcast.protocol.membership.patience import FORGET_NS_MAX, FORGET_NS_MIN
 from semcast.settings.table import STABILITY_PROTOCOLS
 from semcast.sim.exploring import openings
 from semcast.sim.exploring.cases import open_case
 from semcast.sim.exploring.explore import OPEN_EACH, drawn, explore, judge
 from semcast.sim.exploring.shrink import shrink, to_toml
 from semcast.sim.scenario import ProtocolScenario, load
+from semcast.sim.surroundings import Leave, Pause
 
 CASES = 30
 CASES_EACH = 4
@@ -34,6 +37,7 @@ ONCE_FAILED = [
     5345,  # a sender that died just after it was heard of kept a newcomer of a feed out
     5555,  # with a fanout of 1, who was behind was answered and nobody else, for ever
     8043,  # a patron that did not know of a newcomer yet told readers that its stream had ended
+    30120,  # a reader was stopped for so long that a sender that left might forget it
     32427,  # State: of a sender that ended a reader got nothing that it still waited for
 ]
 
@@ -62,6 +66,37 @@ def test_every_third_case_is_open_unless_it_is_said() -> None:
 def is_open(seed: int, membership: str | None = None) -> bool:
     one = drawn(seed, membership=membership)
     return isinstance(one, ProtocolScenario) and one.open
+
+
+# Feeds with a sender that leaves, in which somebody would be stopped, or cut off, for too long.
+LONG_SILENCES = [30120, 27, 145, 324, 748]
+
+
+def test_no_sender_leaves_while_a_reader_is_silent_for_so_long_that_it_may_be_forgotten() -> None:
+    for seed in LONG_SILENCES:
+        one = open_case(seed)
+        assert {leave.member for leave in one.processes if isinstance(leave, Leave)} & {
+            *one.senders
+        }
+        assert 1.0 < max(silences_s(one)) < FORGET_NS_MIN / 1e9
+    feeds = [one for one in map(open_case, range(300)) if one.protocol.reliability == "sender"]
+    assert any(max(silences_s(one), default=0.0) > FORGET_NS_MAX / 1e9 - 2 for one in feeds)
+
+
+def silences_s(one: ProtocolScenario) -> list[float]:
+    stops = [fault.for_s for fault in one.processes if isinstance(fault, Pause)]
+    return stops + [cut.until_s - cut.at_s for cut in one.faults.partitions]
+
+
+def test_what_a_sender_that_left_did_not_wait_for_is_still_seen_as_a_loss() -> None:
+    """Only what is drawn is different: the judge blames a sender as before, and so finds one that
+    forgets readers sooner than it promises (a broken variant in `membership_mutants.py`).
+    """
+    case = open_case(30120)
+    longer = [replace(one, for_s=5.0) if isinstance(one, Pause) else one for one in case.processes]
+    beyond = replace(case, processes=tuple(longer))
+    assert not openings.within_promise(beyond)
+    assert judge(beyond).broken.keys() == {"Sender Reliability"}
 
 
 def test_open_cases_draw_everything_that_can_happen() -> None:

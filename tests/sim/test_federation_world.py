@@ -219,6 +219,20 @@ def test_what_makes_no_sense_is_refused(change: dict[str, Any], words: str) -> N
         replace(ROW, **change)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("null_ms", 600.0, "null_ms is 600 and silence_ms 1000: a site must be silent for two"),
+        ("silence_ms", 150.0, "null_ms is 100 and silence_ms 150: a site must be silent for two"),
+        ("settle_ms", 0.0, "settle_ms is 0; it must be more than 0"),
+    ],
+)
+def test_times_are_told_as_they_were_given(key: str, value: float, words: str) -> None:
+    with pytest.raises(InputError, match=words) as refused:
+        parse({**_table(ROW), "federation": {key: value}}, "here")
+    assert "_ns" not in str(refused.value)
+
+
 def test_a_group_needs_a_name_and_sites() -> None:
     for name, sites in (("", (1,)), ("a" * 65, (1,)), ("a", ()), ("a", (1, 1))):
         with pytest.raises(ConfigError):

@@ -7,7 +7,6 @@ and is wrapped by `group_command`, which adds the options.
 import functools
 import inspect
 import logging
-import os
 import signal
 import sys
 import threading
@@ -104,14 +103,7 @@ class Target:
         given = self._settings() | more
         if "groups" in given:
             given["reliability"] = "federation"
-        return from_environment(given, self._environment())
-
-    def _environment(self) -> dict[str, str]:
-        """SEMCAST_* variables, with the file that was given."""
-        environment = dict(os.environ)
-        if self.options["config"] is not None:
-            environment["SEMCAST_CONFIG"] = str(self.options["config"])
-        return environment
+        return from_environment(given, file=self.options["config"])
 
     def group_config(self, **more: Any) -> "GroupConfig":
         """The same, where a command is for groups and not for federations."""
@@ -167,7 +159,7 @@ class Target:
         from semcast.live.config import for_asking
         from semcast.live.meeting.asker import Asker
 
-        return Asker(for_asking(self._settings(), self._environment()), others)
+        return Asker(for_asking(self._settings(), file=self.options["config"]), others)
 
 
 @contextmanager

@@ -255,18 +255,22 @@ def configure(settings: Mapping[str, Any], where: str = "the arguments") -> Grou
 
 
 def from_environment(
-    settings: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
 ) -> GroupConfig:
     """The settings, with what they leave open taken from SEMCAST_* variables.
 
-    SEMCAST_CONFIG names a TOML file, which comes last. Lists are separated by commas; a tree of
-    names is JSON.
+    SEMCAST_CONFIG names a TOML file, which comes last; `file`, what was given as --config, takes
+    its place. Lists are separated by commas; a tree of names is JSON.
     """
-    return configure(_collected(settings, environment), _ANYWHERE)
+    return configure(_collected(settings, environment, file), _ANYWHERE)
 
 
 def for_asking(
-    settings: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
 ) -> GroupConfig:
     """The same for somebody who asks a group and does not join it: how to reach it, and its secret.
 
@@ -275,19 +279,20 @@ def for_asking(
     """
     needed = {*_ASKING, *(one.name for one in at(Place.REACHING) + at(Place.TRANSPORT))}
     unneeded = {one.name for one in at(Place.GROUP)} - needed
-    found = _collected(settings, environment)
+    found = _collected(settings, environment, file)
     kept = {name: value for name, value in found.items() if name not in unneeded}
     return configure(kept | {"size": 1}, _ANYWHERE)
 
 
 def _collected(
-    settings: Mapping[str, Any], environment: Mapping[str, str] | None
+    settings: Mapping[str, Any], environment: Mapping[str, str] | None, file: Path | None
 ) -> dict[str, Any]:
     environment = os.environ if environment is None else environment
     found: dict[str, Any] = {}
-    path = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    path = environment.get(ENVIRONMENT_PREFIX + "CONFIG") if file is None else str(file)
     if path:
-        found = _read(path, f"{ENVIRONMENT_PREFIX}CONFIG={path}")
+        named_by = f"{ENVIRONMENT_PREFIX}CONFIG=" if file is None else "--config "
+        found = _read(path, f"{named_by}{path}")
         if "secret" in found:
             warn_if_others_read(Path(path))
     for one in at(Place.GROUP):

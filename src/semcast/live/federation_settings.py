@@ -94,11 +94,6 @@ def awaited(config: "GroupConfig") -> tuple[str, ...]:
 
 def federation_config(config: "GroupConfig") -> FederationConfig:
     """What all sites must agree on."""
-    if config.silence_ms < 2 * config.null_ms:
-        raise ConfigError(
-            f"null_ms is {config.null_ms:g} and silence_ms {config.silence_ms:g}: a site must be "
-            "silent for two periods at least before it counts as failed"
-        )
     return FederationConfig(
         recovery=config.recovery,
         rule="central" if config.protocol == "central" else config.rule,

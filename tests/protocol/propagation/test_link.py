@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from semcast.errors import RemoteProtocolError
 from semcast.ids import NEVER, Source
 from semcast.protocol.outbox import Outbox
-from semcast.protocol.propagation.link import (
+from semcast.protocol.propagation.lanes import (
     CONTROL,
     SOURCE,
     TREE,
     WINDOW_PIECES,
     Feed,
     Sink,
-    SiteLink,
 )
+from semcast.protocol.propagation.link import SiteLink
 from semcast.wire.decode import Decoder
 from semcast.wire.families.propagation import LANES, ROWS_MAX, Link, Piece
 from semcast.wire.limits import Limits

@@ -13,7 +13,8 @@ from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.entries import Streams
 from semcast.protocol.propagation.graph import NO_SITE, Graph
 from semcast.protocol.propagation.memory import Memory
-from semcast.protocol.propagation.own import Own, OwnGroup
+from semcast.protocol.propagation.own import Own
+from semcast.protocol.propagation.own_group import OwnGroup
 from semcast.protocol.propagation.rule_names import make_graph
 from semcast.wire.limits import Limits
 

@@ -21,7 +21,7 @@ from semcast.obsolescence.tagger import Ranked
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.config import FederationConfig
 from semcast.protocol.propagation.federated import stream_of
-from semcast.protocol.propagation.link import CONTROL
+from semcast.protocol.propagation.lanes import CONTROL
 from semcast.protocol.propagation.site import STRANGERS_MAX, Site
 from semcast.protocol.propagation.turns import PAST_STREAMS_MAX
 from semcast.wire.encode import FrameWriter

@@ -148,6 +148,7 @@ class Engine:
             return self._send_some(payloads, replaces, start, to)
 
     def _send(self, payload: bytes, replaces: Replaces, to: str) -> Message:
+        _check_payload(payload)
         now_ns = self.clock.now_ns()
         if to:
             message = self._site().multicast_to(to, payload, replaces, now_ns)
@@ -391,6 +392,14 @@ class Engine:
                 f"{session.roster.missing()}"
             )
         return member
+
+
+def _check_payload(payload: object) -> None:
+    """Compiled code refuses at the door what is not bytes; interpreted code does so here, in the
+    same words, before anything is sent.
+    """
+    if not isinstance(payload, bytes):
+        raise TypeError(f"bytes object expected; got {type(payload).__name__}")
 
 
 def _check_many(messages_max: i64) -> None:

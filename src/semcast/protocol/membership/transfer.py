@@ -7,6 +7,7 @@ At the others: a newcomer's requests go in, chunks of what stands come out (`pro
 
 Nothing comes twice, as the state ends where the stream begins; and nothing that stands is missing,
 as what is not in the state any more was replaced by something in the stream (`standing`).
+What the application has already it does not get again (`having`).
 """
 
 from typing import Final, final
@@ -16,9 +17,11 @@ from mypy_extensions import i64
 from semcast.ids import NEVER, Randomness, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.membership.gathering import Collection
+from semcast.protocol.membership.having import Had
 from semcast.protocol.membership.inheriting import to_give
 from semcast.protocol.membership.patience import FORGET_NS_MAX
 from semcast.protocol.membership.providing import Provider
+from semcast.protocol.membership.relisting import Relisting
 from semcast.protocol.membership.view import View
 from semcast.protocol.observer import Observer
 from semcast.protocol.order import Order
@@ -69,8 +72,7 @@ class Transfer(Part):
         self._observer: Final = observer
         # Whom a process asks that is in no view.
         self._patrons: list[int] | None = None
-        # Of a process that was here before: how far its application had got with each source.
-        self._since: dict[Source, int] = {}
+        self._had: Final = Had(order)
         # Sources that a provider said have ended, and of which all that stood has come: that they
         # have, this member may find out later.
         self._whole: Final[set[Source]] = set()
@@ -83,19 +85,7 @@ class Transfer(Part):
         self.messages = 0
         # Whether members were there, and the application of none of them saved a snapshot.
         self.nobody_saved = False
-        # A snapshot that has come, for the application; and once there was one, what it had of each
-        # source.
-        self.snapshot: bytes | None = None
-        self._restored: dict[Source, int] | None = None
-        # A reader of a group begins alone. Senders that have left before may have left values that
-        # stand, so it asks for the list as soon as it knows members; and again if members had
-        # forgotten it.
-        self._lists: Final = (
-            config.role == "reader" and config.group_reliable and config.state == "keys"
-        )
-        self._unlisted = self._lists
-        # Streams of which it may lack the end, since members had forgotten it.
-        self._unsure: Final[set[Source]] = set()
+        self._relisting: Final = Relisting(config)
         if joining and config.state != "none":
             self._begin(True)
 
@@ -104,7 +94,12 @@ class Transfer(Part):
     @property
     def pending(self) -> bool:
         """Whether the state is still to come, or a snapshot waits for the application."""
-        return self._collection is not None or self.snapshot is not None
+        return self._collection is not None or self._had.snapshot is not None
+
+    @property
+    def snapshot(self) -> bytes | None:
+        """A snapshot that has come, for the application."""
+        return self._had.snapshot
 
     @property
     def asks(self) -> int:
@@ -134,24 +129,9 @@ class Transfer(Part):
     def had(self) -> dict[Source, int]:
         """What the application of this process has, for the life that follows this one, which was
         put out: so far has it got with each source, ENDED with those of which it has everything.
-
-        What is still to come of the state, it has not; and while it waits for all of the state, it
-        has nothing but what a former life gave it.
         """
-        collection = self._collection
-        if self.snapshot is not None or (collection is not None and self._provider.late):
-            return self._since
-        found = self.taken()
-        if self._standing is not None:
-            for source, ended in self._standing.sources():
-                if ended and source not in found:
-                    found[source] = ENDED
-        had: dict[Source, int] = {}
-        for source, seq in found.items():
-            since = self._since.get(source, 0)
-            awaited = collection is not None and collection.awaits(source)
-            had[source] = since if awaited else max(since, seq)
-        return had
+        late = self._provider.late
+        return self._had.for_next_life(self.taken(), self._standing, self._collection, late)
 
     def provide(self, snapshot: bytes, taken: dict[Source, int]) -> None:
         """The application has saved this, when it had taken so much."""
@@ -161,21 +141,17 @@ class Transfer(Part):
         """The application takes the snapshot that has come, if there is one, and must restore it
         before it takes any message; until then it gets none.
         """
-        snapshot, self.snapshot = self.snapshot, None
-        if snapshot is not None:
-            self._order.let_go([])
-        return snapshot
+        return self._had.take_snapshot()
 
     def resume(self, since: dict[Source, int]) -> None:
         """The process was here before, and its application has everything up to these numbers: it
         gets what changed since then. To be said before anything else.
         """
-        self._since = since
+        self._had.since = since
 
     def knows_up_to(self, source: Source, seq: i64) -> None:
         """The application has these messages already, from a former life of the same sender."""
-        self._since[self._sources.intern(source)] = int(seq)
-        self._order.skip_to(source, seq)
+        self._had.skip(self._sources.intern(source), seq)
 
     def ask_only(self, patrons: list[int], now_ns: i64) -> None:
         """Ask only these members: they serve a process that is in no view."""
@@ -188,8 +164,8 @@ class Transfer(Part):
     def _begin(self, lists: bool) -> None:
         self._order.hold()
         self.begun += 1
-        lists = lists or self._unlisted
-        self._unlisted = False
+        lists = lists or self._relisting.due
+        self._relisting.due = False
         # Of a stream that begins later only its own state is missing.
         self._provider.late = lists
         collection = self._collection = Collection(self._config, self._me, self._random, lists)
@@ -206,7 +182,7 @@ class Transfer(Part):
                 self._standing.end(source)
         if self._config.state == "none":
             return
-        if self._lists:
+        if self._relisting.applies:
             self._follow_up_on(agreed)
         for source in agreed.ended:
             if source not in agreed.missed:
@@ -217,9 +193,9 @@ class Transfer(Part):
                 self._want(source, ENDED, 0)
                 continue
             awaited = self._collection is not None and source in self._collection.wants
-            if inbound.had > self._since.get(source, 0) and not awaited:
+            if not awaited:
                 # A stream that goes on or begins anew: the application has what came before.
-                self._since[source] = int(inbound.had)
+                self._had.reach(source, inbound.had)
             self._want(source, inbound.cut, inbound.had)
         for source in agreed.missed:
             self._want(source, ENDED, 0)
@@ -227,35 +203,28 @@ class Transfer(Part):
 
     def _follow_up_on(self, agreed: Agreed) -> None:
         """A reader may have been forgotten: ask for what it lacks of sources that end."""
-        if agreed.forgotten:
-            self._unsure.update(self._intake.inbounds)
-            self._unsure.update(agreed.ended)
-        for source in agreed.ended:
-            if source in self._unsure:
-                self._unsure.discard(source)
-                if self._collection is not None and self._collection.awaits(source):
-                    continue  # its state, which is still to come, came before this stream
-                self._has_up_to_end(source)
-                if self._observer is not None:
-                    self._observer.progress("join", source, ENDED, None, 0)
-                self._want(source, ENDED, 0)
+        for source in self._relisting.ended(agreed, self._intake.inbounds):
+            if self._collection is not None and self._collection.awaits(source):
+                continue  # its state, which is still to come, came before this stream
+            self._had.reach(source, self._end(source))
+            if self._observer is not None:
+                self._observer.progress("join", source, ENDED, None, 0)
+            self._want(source, ENDED, 0)
         if agreed.served_again:
             if self._intake.endings.forgot:
                 # It could not tell what of the list it has.
                 self.complete = False
             else:
-                self._unlisted = True
+                self._relisting.due = True
                 self._ask_for_list()
 
-    def _has_up_to_end(self, source: Source) -> None:
-        """Of a source that has ended here, the application needs only what came after that."""
-        end = self._intake.endings.ends.get(source, 0)
-        if end > self._since.get(source, 0):
-            self._since[source] = end
+    def _end(self, source: Source) -> int:
+        """Where a source has ended here. The application needs only what came after that."""
+        return self._intake.endings.ends.get(source, 0)
 
     def _ask_for_list(self) -> None:
         """If the list is still to be asked for, and somebody can be asked, begin."""
-        if self._unlisted and self._collection is None and self._others():
+        if self._relisting.due and self._collection is None and self._others():
             self._begin(True)
 
     def _on_ended(self, source: Source, now_ns: i64) -> None:
@@ -277,7 +246,7 @@ class Transfer(Part):
         """A stream begins after the cut. Of what came before, everything up to `had` is here."""
         # Messages of the state have the same source as those of the stream, which has a name.
         source = self._sources.intern(source)
-        since = self._since.get(source, 0)
+        since = self._had.of(source)
         if since > cut:
             # What comes of the stream up to there, the application has.
             self._order.skip_to(source, since)
@@ -287,10 +256,8 @@ class Transfer(Part):
             return
         if cut == ENDED and source in self._whole:
             return
-        if self._restored is not None:
-            # A second snapshot would undo what the application has done since the first.
-            if max(since, self._restored.get(source, 0)) < cut:
-                self.complete = False
+        if self._had.restored:
+            self.complete = self.complete and self._had.has(source, cut)
             return
         if self._collection is None:
             self._begin(False)
@@ -328,7 +295,8 @@ class Transfer(Part):
         if snapshot is None:
             self._order.let_go(state)
         else:
-            self._restore(snapshot[0], snapshot[1])
+            followed = self._intake.inbounds
+            self._had.restore(snapshot[0], snapshot[1], followed, self._me, self._view)
         self._ask_for_list()
 
     def _is_full(self) -> bool:
@@ -368,21 +336,9 @@ class Transfer(Part):
             keeps.fill(want.source, want.messages(), want.cut == ENDED)
         if self._standing is not None and not self.complete:
             self._standing.lacks_ended = True
-        state = to_give(collection.wants, self._since, self._order)
+        state = to_give(collection.wants, self._had.since, self._order)
         self.messages += sum(1 for one in state if one.state)
         return state
-
-    def _restore(self, snapshot: bytes, taken: dict[Source, int]) -> None:
-        """A snapshot has come: streams begin after what it has, once the application has it."""
-        self.snapshot = snapshot
-        self._restored = taken
-        for source in list(self._intake.inbounds):
-            seq = taken.get(source, ENDED if self._view.is_over(source) else 0)
-            if source != self._me and seq > 0:
-                self._order.skip_to(source, seq)
-        for source, seq in taken.items():
-            if source not in self._intake.inbounds and seq > 0 and self._view.holds(source):
-                self._order.skip_to(source, seq)
 
     def _tell(self, event: str, count: int, incomplete: bool) -> None:
         if self._observer is not None:
@@ -422,8 +378,8 @@ class Transfer(Part):
                     # What it lacks of a stream that it follows it asks for when that ends.
                     if self._detection.follows(of) or of in self._whole:
                         self._collection.live(of)
-                    elif self._lists and not self._collection.awaits(of):
-                        self._has_up_to_end(of)
+                    elif self._relisting.applies and not self._collection.awaits(of):
+                        self._had.reach(of, self._end(of))
                 self._collection.on_tell(frame, source, now_ns)
             self._look()
 

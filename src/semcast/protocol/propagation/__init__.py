@@ -8,4 +8,5 @@ field.py      what is left of the groups meanwhile, and which sites still hang t
 siblings.py   load for depth: sites that pass messages on for their siblings
 federated.py  what worlds drive: a machine that sends to several groups
 link.py       numbered records between two sites, in order and without gaps
+lanes.py      the three ways of a link, each with numbers of its own
 """

@@ -14,6 +14,7 @@ from semcast.protocol.propagation.federated import (
 
 RECOVERIES: Final = ("non-atomic", "atomic")
 _SECOND_NS: Final = 1_000_000_000
+_MS_NS: Final = 1_000_000
 
 
 @final
@@ -43,11 +44,15 @@ class FederationConfig:
         if self.recovery not in RECOVERIES:
             raise ConfigError(f"recovery {self.recovery!r}; choose 'non-atomic' or 'atomic'")
         if not 0 < self.null_ns * 2 <= self.silence_ns:
+            # Whoever sets these, does so in milliseconds.
             raise ConfigError(
-                f"null_ns is {self.null_ns} and silence_ns {self.silence_ns}: a site must be "
-                "silent for two periods at least before it counts as failed"
+                f"null_ms is {self.null_ns / _MS_NS:g} and silence_ms "
+                f"{self.silence_ns / _MS_NS:g}: a site must be silent for two periods at least "
+                "before it counts as failed"
             )
-        for name in ("settle_ns", "forward_messages", "wait_messages", "history_messages"):
+        if self.settle_ns < 1:
+            raise ConfigError(f"settle_ms is {self.settle_ns / _MS_NS:g}; it must be more than 0")
+        for name in ("forward_messages", "wait_messages", "history_messages"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
 

@@ -12,8 +12,9 @@ from semcast.protocol.observer import Observer
 from semcast.protocol.propagation.config import FederationConfig
 from semcast.protocol.propagation.entries import Entry, Streams
 from semcast.protocol.propagation.federated import GROUPS_MAX
+from semcast.protocol.propagation.lanes import Feed, Sink
 from semcast.protocol.propagation.line import Line
-from semcast.protocol.propagation.link import Feed, Sink, SiteLink
+from semcast.protocol.propagation.link import SiteLink
 from semcast.protocol.propagation.own import Own
 from semcast.protocol.propagation.records import (
     CLOSE,

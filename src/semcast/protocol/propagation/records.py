@@ -13,15 +13,18 @@ from typing import Final, TypeAlias, final
 
 from semcast.errors import ConfigError, RemoteProtocolError
 from semcast.ids import Source
-from semcast.protocol.propagation.config import Seat, check_groups, groups_of
+from semcast.protocol.propagation.config import Seat
 from semcast.protocol.propagation.entries import ENTRY_BYTES, Entry, Streams, read_group
-from semcast.protocol.propagation.federated import (
-    GROUP_NAME_BYTES_MAX,
-    GROUPS_MAX,
-    SITES_MAX,
-)
-from semcast.protocol.propagation.graph import NO_SITE, Graph
+from semcast.protocol.propagation.graph import Graph
 from semcast.protocol.propagation.recovering import Past, Report, meant_for
+from semcast.protocol.propagation.seating import (
+    read_graph,
+    read_past,
+    read_seat,
+    write_graph,
+    write_past,
+    write_seat,
+)
 from semcast.wire.record_fields import RecordReader, RecordWriter
 
 OPEN: Final = 1
@@ -47,7 +50,6 @@ DONE: Final = 20
 RESUME: Final = 21
 ROLLBACK: Final = 22
 
-NAME_BYTES_MAX: Final = 255
 # A term of office: a number, and the site that wants to be the manager.
 Term: TypeAlias = tuple[int, int]
 NO_TERM: Final = (0, 0)
@@ -115,8 +117,8 @@ def write_opening(opening: Opening, streams: Streams) -> bytes:
     out.number(opening.manager)
     out.count(len(opening.seats))
     for seat in opening.seats:
-        _write_seat(out, seat)
-    _write_graph(out, opening.graph)
+        write_seat(out, seat)
+    write_graph(out, opening.graph)
     out.count(len(opening.gone))
     for site, life in opening.gone:
         out.number(site)
@@ -145,9 +147,9 @@ def read_opening(record: bytes, streams: Streams) -> Opening:
     body = RecordReader(record)
     number = body.seq()
     manager = body.site()
-    seats = tuple(_read_seat(body) for _ in range(body.count(24)))
+    seats = tuple(read_seat(body) for _ in range(body.count(24)))
     try:
-        graph = _read_graph(body, number, seats)
+        graph = read_graph(body, number, seats)
     except ConfigError as error:
         raise RemoteProtocolError(f"a graph that makes no sense: {error}") from error
     gone = tuple((body.site(), body.site()) for _ in range(body.count(16)))
@@ -164,88 +166,6 @@ def read_opening(record: bytes, streams: Streams) -> Opening:
     )
     body.end()
     return Opening(graph, seats, manager, gone, recovers, history, past, tuple(ordered), floors)
-
-
-def write_past(out: RecordWriter, past: Past) -> None:
-    """The groups of some graphs."""
-    out.count(len(past))
-    for number, groups in sorted(past.items()):
-        out.number(number)
-        out.count(len(groups))
-        for name, members in groups.items():
-            out.text(name)
-            _write_sites(out, members)
-
-
-def read_past(body: RecordReader) -> Past:
-    """The groups of some graphs."""
-    past: Past = {}
-    for _ in range(body.count(12)):
-        number = body.seq()
-        past[number] = {
-            body.text(GROUP_NAME_BYTES_MAX): _read_sites(body) for _ in range(body.count(8))
-        }
-    return past
-
-
-def _write_seat(out: RecordWriter, seat: Seat) -> None:
-    out.number(seat.sender)
-    out.number(seat.life)
-    out.number(seat.version)
-    out.text(seat.name)
-    out.count(len(seat.groups))
-    for name in seat.groups:
-        out.text(name)
-
-
-def _read_seat(body: RecordReader) -> Seat:
-    sender, life, version = body.site(), body.site(), body.seq()
-    name = body.text(NAME_BYTES_MAX)
-    groups = tuple(body.text(GROUP_NAME_BYTES_MAX) for _ in range(body.count(4)))
-    if len(groups) > GROUPS_MAX or len(set(groups)) != len(groups) or "" in groups:
-        raise RemoteProtocolError(f"a seat with {len(groups)} groups, one twice or without a name")
-    return Seat(sender, life, name, groups, version)
-
-
-def _write_sites(out: RecordWriter, sites: tuple[int, ...]) -> None:
-    out.count(len(sites))
-    for site in sites:
-        out.number(site)
-
-
-def _read_sites(body: RecordReader) -> tuple[int, ...]:
-    return tuple(body.site() for _ in range(body.count(8)))
-
-
-def _write_graph(out: RecordWriter, graph: Graph) -> None:
-    out.count(len(graph.parents))
-    for site, parent in graph.parents.items():
-        out.number(site)
-        out.number(parent)
-    out.count(len(graph.primaries))
-    for name, primary in graph.primaries.items():
-        out.text(name)
-        out.number(primary)
-
-
-def _read_graph(body: RecordReader, number: int, seats: tuple[Seat, ...]) -> Graph:
-    if len(seats) > SITES_MAX or len({seat.sender for seat in seats}) != len(seats):
-        raise RemoteProtocolError(f"{len(seats)} seats, or one site twice")
-    parents: dict[int, int] = {}
-    for _ in range(body.count(16)):
-        site, parent = body.site(), body.number()
-        parents[site] = parent if parent >= 0 else NO_SITE
-    primaries: dict[str, int] = {}
-    for _ in range(body.count(12)):
-        name = body.text(GROUP_NAME_BYTES_MAX)
-        primaries[name] = body.site()
-    groups = groups_of(seats)
-    check_groups(groups, len(seats))
-    if not parents.keys() <= {seat.sender for seat in seats}:
-        raise RemoteProtocolError("a graph with a site that has no seat")
-    if set(primaries) != set(groups):
-        raise RemoteProtocolError("a graph whose primaries are of other groups than its seats")
-    return Graph(number, groups, parents, primaries)
 
 
 def check_order(record: bytes, streams: Streams) -> None:
@@ -341,7 +261,7 @@ def write_want(
     the last entries that it installed in it.
     """
     out = RecordWriter(WANT)
-    _write_seat(out, seat)
+    write_seat(out, seat)
     out.number(1 if leaves else 0)
     out.number(former)
     out.count(len(entries))
@@ -352,7 +272,7 @@ def write_want(
 
 def read_want(body: RecordReader, streams: Streams) -> tuple[Seat, bool, int, list[Entry]]:
     """What a site wants to be."""
-    seat = _read_seat(body)
+    seat = read_seat(body)
     leaves = body.number() == 1
     former = body.site()
     entries = read_entry_ids(body, streams)

@@ -8,11 +8,13 @@ feeds anybody may be a visitor, and some processes only read.
 Cases stay within what is promised. In S-RM there are more in the core than visitors, so that those
 who stay are a majority of whatever view there is. A process that is stopped or cut off may be put
 out, and has then lost its copies as one that crashed has. So all visitors to which any of this
-happens are at most f. For "sender" nobody relies on copies or on a majority.
+happens are at most f. For "sender" nobody relies on copies or on a majority. But a sender that
+leaves waits for a reader that is silent only until it forgets it, and whoever is back later finds
+nobody to ask. So where a sender leaves, nobody is stopped or cut off for that long.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -36,6 +38,10 @@ from semcast.sim.traffic import Overwrites, Trading, Traffic
 _MESSAGES: Final = 250
 # Nobody of the core is cut off for longer: too short to be given up.
 _SHORT_S: Final = 0.15
+# No sender forgets a reader that is silent for no longer than this. It is a number of its own and
+# not the protocol's bound (`patience.FORGET_NS_MIN`), less a margin, since one that forgets sooner
+# is to be found out.
+_WAITED_FOR_S: Final = 2.4
 
 
 def opened(drawn: ProtocolScenario, rng: random.Random) -> ProtocolScenario:
@@ -44,15 +50,32 @@ def opened(drawn: ProtocolScenario, rng: random.Random) -> ProtocolScenario:
 
 
 def within_promise(scenario: ProtocolScenario) -> bool:
-    """Whether those who stay are a majority, and no more are lost than are survived."""
+    """Whether those who stay are a majority, and no more are lost than are survived; in a feed,
+    whether whoever leaves waits for all that it has sent to.
+    """
     if scenario.protocol.reliability == "sender":
-        return True
+        return not _sender_leaves(scenario.processes, scenario.senders) or not any(
+            silent_s > _WAITED_FOR_S for silent_s in _silences_s(scenario)
+        )
     visitors = _visitors(scenario)
     members = {one for one in range(scenario.members) if one not in scenario.readers}
     return (
         len(members - visitors) > len(members & visitors)
         and len(_lost(scenario) & members) <= scenario.protocol.f
     )
+
+
+def _sender_leaves(processes: Sequence[object], senders: tuple[int, ...]) -> bool:
+    return any(isinstance(one, Leave) and one.member in senders for one in processes)
+
+
+def _silences_s(scenario: ProtocolScenario) -> Iterator[float]:
+    """For how long processes are stopped or cut off."""
+    for one in scenario.processes:
+        if isinstance(one, Pause):
+            yield one.for_s
+    for cut in scenario.faults.partitions:
+        yield cut.until_s - cut.at_s
 
 
 def _visitors(scenario: ProtocolScenario) -> set[int]:
@@ -101,6 +124,9 @@ class _Opening:
         processes = list(self.processes())
         partitions = tuple(self.partitions(processes))
         senders = self.senders()
+        if not self.group and _sender_leaves(processes, senders):
+            processes = [_waited_for(one) for one in processes]
+            partitions = tuple(_soon_over(cut) for cut in partitions)
         rate_msg_s = _few_digits(_MESSAGES / self.duration_s / len(senders))
         period_ms = max(5.0, _few_digits(1000 / rate_msg_s * rng.choice((0.3, 1, 3))))
         return replace(
@@ -217,6 +243,19 @@ class _Opening:
         """A time from then on, before that share of the traffic is over, or soon after it began."""
         until_s = max(since_s + 0.05, self.duration_s * share)
         return _few_digits(since_s + self.rng.random() * (until_s - since_s) + 1e-3)
+
+
+def _waited_for(fault: ProcessFault) -> ProcessFault:
+    """The same, but nobody is stopped for longer than others wait for it."""
+    if isinstance(fault, Pause):
+        return replace(fault, for_s=min(fault.for_s, _WAITED_FOR_S))
+    return fault
+
+
+def _soon_over(cut: Partition) -> Partition:
+    """The same, but over before anybody is forgotten."""
+    most_s = _few_digits(cut.at_s + _WAITED_FOR_S - 0.01)
+    return replace(cut, until_s=min(cut.until_s, most_s))
 
 
 def _few_digits(value: float) -> float:

@@ -11,7 +11,7 @@ from typing import Final
 from librt.strings import read_i32_le, read_i64_le
 
 from semcast.protocol.outbox import Outgoing
-from semcast.protocol.propagation.link import SOURCE, TREE
+from semcast.protocol.propagation.lanes import SOURCE, TREE
 from semcast.wire.families.propagation import BEGINS, PIECE, PIECE_HEAD_BYTES
 from semcast.wire.frames import FRAME_HEAD_BYTES
 

@@ -15,7 +15,8 @@ from semcast.ids import NEVER, Source
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.outbox import Outbox, Outgoing
 from semcast.protocol.propagation.federated import group_id
-from semcast.protocol.propagation.link import WINDOW_PIECES, Feed, Sink, SiteLink
+from semcast.protocol.propagation.lanes import WINDOW_PIECES, Feed, Sink
+from semcast.protocol.propagation.link import SiteLink
 from semcast.protocol.propagation.two_phase.records import OFFER_HEAD_BYTES, Left, write_record
 from semcast.wire.decode import Decoder
 from semcast.wire.families.propagation import Link, Piece
