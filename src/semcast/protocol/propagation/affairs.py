@@ -136,8 +136,9 @@ class Affairs(Listener):
         self._left: Final[dict[int, int]] = {}
         # The newest graph of which the manager knew when this site reported what it has.
         self._reported: int = 0
-        # Graphs that are not known to be open everywhere.
+        # Graphs that are not known to be open everywhere; and the newest that is.
         self._past: Final[Past] = {}
+        self._done: int = 0
         self.catching: Final = Catching(
             turns, streams, message_bytes_max, config.silence_ns, self._tell_later
         )
@@ -496,7 +497,7 @@ class Affairs(Listener):
             if kind == OPENED:
                 manager.on_opened(number, site, now_ns)
             else:
-                self._done(number)
+                self._all_opened(number)
         elif kind == FREEZE:
             term = (body.seq_or_none(), body.site())
             attempt, number = body.seq_or_none(), body.seq_or_none()
@@ -521,8 +522,9 @@ class Affairs(Listener):
         if self._turns.number:
             self.tell(site, write_numbers(OPENED, self._turns.number), now_ns)
 
-    def _done(self, number: int) -> None:
+    def _all_opened(self, number: int) -> None:
         """All sites have opened this graph, so everybody has all that was before it."""
+        self._done = max(self._done, number)
         if number > self._turns.number:
             return
         self._turns.history.settle_before(number)
@@ -533,6 +535,20 @@ class Affairs(Listener):
         for past in [past for past in self._past if past < number]:
             del self._past[past]
         self._memory.look()
+
+    def may_go(self, now_ns: i64) -> bool:
+        """Whether a site that has left need not wait for others any more: all have opened a graph
+        without it, or there is nobody left, or nobody who would say so. With atomic recovery others
+        write down what they get, so that nobody needs it again.
+        """
+        opening = self._turns.opening
+        if self.config.atomic or opening is None or not opening.seats:
+            return True
+        if self._done >= opening.number:
+            return True
+        neighbour = self._neighbours.find(self.manager.site)
+        heard_ns = -1 if neighbour is None else neighbour.link.heard_ns
+        return self.manager.site != self._me and now_ns - heard_ns > self.config.silence_ns
 
     # -- recovery ----------------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ class _Recovery:
 
     def __init__(self, attempt: int, failed: set[int]) -> None:
         self.attempt: Final = attempt
+        # Of those who have a seat. Nobody may have failed but sites that were about to leave.
         self.failed: Final = failed
         self.reports: Final[dict[int, Report]] = {}
         self.past: Final[Past] = {}
@@ -124,6 +125,9 @@ class Manager:
         # By site: the newest graph that it has opened. Up to `_done` all have.
         self._opened: Final[dict[int, int]] = {}
         self._done: int = 0
+        # Seats that there are no more, and the first graph without them. Until all have opened
+        # that, some may wait for what only such a site passes on.
+        self._leavers: list[tuple[Seat, int]] = []
 
     # -- who is the manager ------------------------------------------------------------------------
 
@@ -144,6 +148,17 @@ class Manager:
         """Whether the survivors of a failure are being brought together."""
         return self._recovery is not None
 
+    def prospects(self) -> list[tuple[Term, Opening]]:
+        """The newest opening that is known to be decided, and what this site has accepted of those
+        that come after it: whatever is to be decided next, each with its term.
+        """
+        if self.opening is None:
+            return []
+        return [(NO_TERM, self.opening)] + [
+            (term, read_opening(record, self._streams))
+            for term, record in self.ballots.accepted_after(self.opening.number)
+        ]
+
     def begin(self, opening: Opening, now_ns: i64) -> None:
         """The first opening, which needs no decision: all who are in it know it."""
         self.decided(opening, now_ns)
@@ -157,12 +172,28 @@ class Manager:
         if self.opening is None or opening.number > self.opening.number:
             if self._config.atomic:
                 opening = self._in_present_lives(opening)
+            self._note_leavers(opening)
             self._before = self.opening
             self.opening = opening
             self._since_ns = now_ns
             present = {seat.sender for seat in opening.seats}
             for site in [site for site in self._opened if site not in present]:
                 del self._opened[site]
+
+    def _note_leavers(self, opening: Opening) -> None:
+        """Note whose seats there are no more. After a failure nobody waits for them: what comes
+        next goes to each site directly.
+        """
+        if opening.recovers or self.opening is None:
+            self._leavers = []
+            return
+        # What came before these, all have opened: more are never unfinished.
+        oldest = opening.number - UNFINISHED_MAX
+        self._leavers = [one for one in self._leavers if one[1] >= oldest]
+        present = {(seat.sender, seat.life) for seat in opening.seats}
+        for seat in self.opening.seats:
+            if (seat.sender, seat.life) not in present:
+                self._leavers.append((seat, opening.number))
 
     def _in_present_lives(self, opening: Opening) -> Opening:
         """The same opening with sites in the lives that they are known to be in: it may have been
@@ -288,6 +319,9 @@ class Manager:
             return
         if leaves:
             if present is None:
+                # It goes when all have opened a graph without it.
+                if self._done:
+                    self._sites.tell(seat.sender, write_numbers(DONE, self._done), now_ns)
                 return
         elif present is not None and present.life == seat.life and present.version >= seat.version:
             return
@@ -416,7 +450,9 @@ class Manager:
             self._done = least
             self._act_ns = min(self._act_ns, now_ns)
             record = write_numbers(DONE, least)
-            for seat in opening.seats:
+            leavers = [seat for seat, number in self._leavers if number <= least]
+            self._leavers = [one for one in self._leavers if one[1] > least]
+            for seat in (*opening.seats, *leavers):
                 self._sites.tell(seat.sender, record, now_ns)
 
     # -- failures ----------------------------------------------------------------------------------
@@ -433,6 +469,16 @@ class Manager:
                 if heard == -2 or waited > self._config.silence_ns:
                     found.add(seat.sender)
         return found
+
+    def _lost_leavers(self, now_ns: i64) -> bool:
+        """Whether a site went before all had opened a graph without it: what it was to pass on in
+        the graphs before, a Close or an Open, comes to nobody any more.
+        """
+        return any(
+            now_ns - max(self._sites.heard_ns(seat), self._since_ns) > self._config.silence_ns
+            for seat, number in self._leavers
+            if number > self._done
+        )
 
     def _recover(self, failed: set[int], now_ns: i64) -> None:
         """Stop all survivors, and ask what they have."""
@@ -468,6 +514,8 @@ class Manager:
         gone = tuple(
             (seat.sender, seat.life) for seat in opening.seats if seat.sender in recovery.failed
         )
+        # Nobody has asked those who were about to leave, or waits for them any more.
+        gone += tuple((seat.sender, seat.life) for seat, _ in self._leavers)
         reports = recovery.reports
         floors = installed_floors(reports, recovery.past)
         return Opening(
@@ -512,7 +560,7 @@ class Manager:
             if failed == recovery.failed:
                 return
         present = {seat.sender for seat in opening.seats} - failed
-        if failed and is_quorum(opening.seats, present):
+        if (failed or self._lost_leavers(now_ns)) and is_quorum(opening.seats, present):
             self._recover(failed, now_ns)
 
     def _see_manager(self, opening: Opening, now_ns: i64) -> None:

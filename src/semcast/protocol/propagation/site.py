@@ -34,7 +34,7 @@ from semcast.protocol.propagation.graph import Graph
 from semcast.protocol.propagation.memory import Memory, Recalled
 from semcast.protocol.propagation.neighbour import Neighbour, Neighbours
 from semcast.protocol.propagation.own import Own
-from semcast.protocol.propagation.records import Opening, read_opening, write_opening
+from semcast.protocol.propagation.records import Opening, Term, read_opening, write_opening
 from semcast.protocol.propagation.recovering import Rollback
 from semcast.protocol.propagation.rule_names import make_graph
 from semcast.protocol.propagation.site_delivery import SiteDelivery
@@ -246,6 +246,10 @@ class Site(Federated):
     def manager(self) -> int:
         """The site that is the manager, as far as this one knows."""
         return self._affairs.manager.site
+
+    def prospects(self) -> list[tuple[Term, Opening]]:
+        """The newest opening that this site knows, and those that may come next."""
+        return self._affairs.manager.prospects()
 
     def take_rollback(self) -> Rollback | None:
         """What to undo of a former life and what to do again, once, when this site is told."""
@@ -463,7 +467,7 @@ class Site(Federated):
     def settled(self, silent: list[int]) -> bool:
         if len(self.seats()) <= 1:
             return True  # nobody else lacks anything
-        if self._own.held > 0:
+        if self._own.held > 0 or self._affairs.returning.out:
             return False
         for one in self._neighbours.all():
             present = any(seat.sender == one.to.sender for seat in self.seats())
@@ -480,7 +484,7 @@ class Site(Federated):
         if opening is None or len(opening.seats) == 1 or self._affairs.returning.out:
             return True
         gone = opening.seat(int(self.me.sender)) is None
-        return gone and self.settled(silent)
+        return gone and self._affairs.may_go(now_ns) and self.settled(silent)
 
     def stats(self) -> dict[str, int]:
         lines = [(one.forward, one.came, one.offered) for one in self._neighbours.all()]
