@@ -182,7 +182,7 @@ class Hunt:
                 f"groups={site.groups() if site else ()} "
                 f"sites={len(site.view.present) if site else 0} "
                 f"manager={site.manager() if site else NO_SITE} "
-                f"stats={ {k: v for k, v in site.stats().items() if v} if site else {}}\n"
+                f"stats={ {k: v for k, v in site.stats().items() if v} if site else {} }\n"
             )
         return "; ".join(found)
 
