@@ -31,6 +31,7 @@ from semcast.protocol.propagation.records import (
     FETCHED,
     FLOOR,
     FREEZE,
+    NO_TERM,
     OPEN,
     OPENED,
     POLL,
@@ -44,6 +45,7 @@ from semcast.protocol.propagation.records import (
     SETTLED,
     WANT,
     Opening,
+    Term,
     read_motion,
     read_opening,
     read_places,
@@ -134,8 +136,11 @@ class Affairs(Listener):
         # The seats of the newest graph; and the sites that have left, in the lives that did.
         self._seated: tuple[Seat, ...] = ()
         self._left: Final[dict[int, int]] = {}
-        # The newest graph of which the manager knew when this site reported what it has.
+        # The newest graph of which the manager knew when this site reported what it has; for which
+        # attempt of which manager it did, and when.
         self._reported: int = 0
+        self._attempt: tuple[Term, int] = (NO_TERM, 0)
+        self._reported_ns: i64 = 0
         # Graphs that are not known to be open everywhere; and the newest that is.
         self._past: Final[Past] = {}
         self._done: int = 0
@@ -280,6 +285,9 @@ class Affairs(Listener):
         wish = self.wish
         if seat is None or wish is None:
             return
+        if seat.version > wish.version:
+            # A former life had asked for it, before it crashed.
+            self.wish = wish = seat
         if self.leaves or seat.version < wish.version:
             self._ask_ns = now_ns
         else:
@@ -558,12 +566,26 @@ class Affairs(Listener):
         """Stand still, and say what there is. What follows comes after the graph `number`: if this
         site was about to go on with one up to that, it is not to do so after its report.
         """
-        turns = self._turns
-        turns.frozen = True
+        self._turns.frozen = True
         self._reported = max(self._reported, number)
+        self._attempt = term, attempt
         self.catching.give_up()
-        record = write_report(term, attempt, turns.report(), self._past, self._streams)
+        self._report(site, now_ns)
+
+    def _report(self, site: int, now_ns: i64) -> None:
+        self._reported_ns = now_ns
+        term, attempt = self._attempt
+        record = write_report(term, attempt, self._turns.report(), self._past, self._streams)
         self.tell(site, record, now_ns)
+
+    def _stand_still(self, now_ns: i64) -> None:
+        """Whoever had this site stand still may be manager no more, and its recovery given up: then
+        the next manager does not know that this site waits for one. Say so now and then.
+        """
+        waits = self._turns.frozen and not self.catching.busy and not self.returning.out
+        patience_ns = 2 * self.config.silence_ns
+        if waits and self._reported and now_ns - self._reported_ns > patience_ns:
+            self._report(self.manager.site, now_ns)
 
     def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
         """An opening was decided. One after a failure counts as soon as this site has what it
@@ -611,6 +633,7 @@ class Affairs(Listener):
             self._say_alive(now_ns)
             self._see_targets(now_ns)
             self._forget_left(now_ns)
+            self._stand_still(now_ns)
             self._turns.forget_streams()
             if self._turns.opening is not None and not self._turns.frozen:
                 self._memory.look()

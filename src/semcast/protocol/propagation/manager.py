@@ -497,15 +497,30 @@ class Manager:
     ) -> None:
         """A survivor says what it has."""
         recovery, opening = self._recovery, self.opening
-        if recovery is None or opening is None or not self.active or term != self._term:
+        if opening is None or not self.active:
             return
-        if attempt != recovery.attempt or site in recovery.failed:
+        if recovery is None:
+            self._set_free(opening, site, now_ns)
+            return
+        if term != self._term or attempt != recovery.attempt or site in recovery.failed:
             return
         recovery.reports[site] = report
         recovery.past.update(past)
         survivors = {seat.sender for seat in opening.seats} - recovery.failed
         if self._proposal is None and survivors <= recovery.reports.keys():
             self._propose(self._recovered(recovery, opening), now_ns)
+
+    def _set_free(self, opening: Opening, site: int, now_ns: i64) -> None:
+        """A site stands still for a recovery that a former manager began: bring all together now,
+        unless what the site waits for is on its way.
+        """
+        if self._config.atomic or self._inherits or self._proposal is not None:
+            return  # it will say so again
+        if opening.recovers and self._opened.get(site, 0) < opening.number:
+            return
+        failed = self.silent(now_ns)
+        if is_quorum(opening.seats, {seat.sender for seat in opening.seats} - failed):
+            self._recover(failed, now_ns)
 
     def _recovered(self, recovery: _Recovery, opening: Opening) -> Opening:
         """The opening that the survivors go on with."""
