@@ -58,6 +58,10 @@ class OpenRoster(FreeRoster):
         self._federation: Final = federation
         # Others whose address is asked for, as that of members is.
         self.wanted: Final[dict[int, None]] = {}
+        # Of a federation: who began it, a life and its site; and whether those of its sites that
+        # this one hears are too few to go on.
+        self.begun: tuple[int, int] = (0, 0)
+        self.minority = False
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -76,8 +80,11 @@ class OpenRoster(FreeRoster):
         return {} if self._stability == _GOSSIP else {"stability": self._stability}
 
     def _of_federation(self) -> dict[str, Any]:
-        """What only sites say: that they are, and how many are together."""
-        return {"federation": True, "sites": len(self.members)} if self._federation else {}
+        """What only sites say: that they are, how many are together, and in which federation."""
+        if not self._federation:
+            return {}
+        standing = {"sites": len(self.members), "begun": self.begun, "minority": self.minority}
+        return {"federation": True, **standing}
 
     def book(self, senders: Iterable[int], bytes_max: int) -> list[list[Row]]:
         """Where these are, as far as that is known, in parts of at most so many bytes, or a row."""

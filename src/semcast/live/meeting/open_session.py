@@ -256,8 +256,7 @@ class OpenSession(Entrance):
             roster.tries = 0
             self._crowd.begin()
         self._hello_ns = now_ns + pause_ns
-        lonely = self._is_first() or (self._reads and not self._feed)
-        presence = lonely and now_ns - self._said_ns >= _PRESENCE_NS
+        presence = self._shows_itself() and now_ns - self._said_ns >= _PRESENCE_NS
         self._forget(now_ns)
         if not seeking and not presence and not roster.news and self.status == self._said:
             return
@@ -270,6 +269,10 @@ class OpenSession(Entrance):
         for seed in self._seeds:
             if seed not in known:
                 self.transport.send(seed, [datagram])
+
+    def _shows_itself(self) -> bool:
+        """Whether to say hello now and then though there is no news."""
+        return self._is_first() or (self._reads and not self._feed)
 
     def _is_named(self) -> bool:
         """Whether a view names this process to others."""

@@ -121,6 +121,19 @@ class Federated(Machine):
         """Whether it is to go on where a former life was, and has not found the others yet."""
         return False
 
+    @property
+    def begun(self) -> tuple[int, int]:
+        """Who began the federation, a life and its site, if that is known; else (0, 0)."""
+        return 0, 0
+
+    def is_minority(self, now_ns: int) -> bool:  # noqa: ARG002
+        """Whether too few sites are heard for the others to go on."""
+        return False
+
+    def cannot_lose(self, lost: set[int]) -> bool:  # noqa: ARG002
+        """Whether the federation can never go on again if the lives of these sites are over."""
+        return False
+
     def manager(self) -> int:
         """The site that decides on graphs, or NO_SITE."""
         return NO_SITE

@@ -349,7 +349,7 @@ class Manager:
         except ConfigError:
             # One of the wishes cannot be granted; none of them is, until sites ask again.
             return
-        self._propose(Opening(graph, seats, self._me), now_ns)
+        self._propose(Opening(graph, seats, self._me, begun=opening.begun), now_ns)
 
     def _wished(self, opening: Opening) -> tuple[Seat, ...]:
         seats: list[Seat] = []
@@ -480,6 +480,20 @@ class Manager:
             if number > self._done
         )
 
+    def is_minority(self, now_ns: i64) -> bool:
+        """Whether so many sites are silent that the others cannot go on as long as they are."""
+        opening = self.opening
+        if opening is None or opening.seat(self._me) is None:
+            return False
+        return self.cannot_lose(self.silent(now_ns))
+
+    def cannot_lose(self, lost: set[int]) -> bool:
+        """Whether the others cannot go on without these; with atomic recovery, they wait."""
+        if self._config.atomic or self.opening is None:
+            return False
+        left = {seat.sender for seat in self.opening.seats} - lost
+        return not is_quorum(self.opening.seats, left)
+
     def _recover(self, failed: set[int], now_ns: i64) -> None:
         """Stop all survivors, and ask what they have."""
         opening = self.opening
@@ -543,6 +557,7 @@ class Manager:
             past=dict(recovery.past),
             ordered=tuple(newest(reports).items()),
             floors=tuple((graph, group, place) for (graph, group), place in sorted(floors.items())),
+            begun=opening.begun,
         )
 
     # -- time --------------------------------------------------------------------------------------

@@ -76,6 +76,8 @@ class Opening:
     ordered: tuple[tuple[Source, int], ...] = ()
     # By graph and group: up to which place the survivors together have everything.
     floors: tuple[tuple[int, str, int], ...] = ()
+    # Who began the federation: a life and its site. So two that were begun apart are told apart.
+    begun: tuple[int, int] = (0, 0)
 
     @property
     def number(self) -> int:
@@ -115,6 +117,8 @@ def write_opening(opening: Opening, streams: Streams) -> bytes:
     out = RecordWriter(OPEN)
     out.number(opening.number)
     out.number(opening.manager)
+    for part in opening.begun:
+        out.number(part)
     out.count(len(opening.seats))
     for seat in opening.seats:
         write_seat(out, seat)
@@ -147,6 +151,7 @@ def read_opening(record: bytes, streams: Streams) -> Opening:
     body = RecordReader(record)
     number = body.seq()
     manager = body.site()
+    begun = (body.site(), body.site())
     seats = tuple(read_seat(body) for _ in range(body.count(24)))
     try:
         graph = read_graph(body, number, seats)
@@ -165,7 +170,9 @@ def read_opening(record: bytes, streams: Streams) -> Opening:
         (body.seq_or_none(), read_group(body), body.seq_or_none()) for _ in range(body.count(21))
     )
     body.end()
-    return Opening(graph, seats, manager, gone, recovers, history, past, tuple(ordered), floors)
+    return Opening(
+        graph, seats, manager, gone, recovers, history, past, tuple(ordered), floors, begun
+    )
 
 
 def check_order(record: bytes, streams: Streams) -> None:

@@ -176,7 +176,8 @@ class Site(Federated):
         groups = charter.groups()
         first = charter.seats[0].sender
         graph = make_graph(self.federation.rule, groups, 1, None, first)
-        opening = Opening(graph, charter.seats, first)
+        begun = (charter.seats[0].life, first)
+        opening = Opening(graph, charter.seats, first, begun=begun)
         seat = opening.seat(int(self.me.sender))
         if seat is None:
             raise ConfigError(f"{self._name!r} is not in the charter that it begins with")
@@ -193,7 +194,8 @@ class Site(Federated):
         assert wish is not None
         assert self._turns.opening is None
         graph = make_graph(self.federation.rule, groups_of((wish,)), 1, None, int(self.me.sender))
-        opening = Opening(graph, (wish,), int(self.me.sender))
+        begun = (wish.life, int(self.me.sender))
+        opening = Opening(graph, (wish,), int(self.me.sender), begun=begun)
         self._affairs.begin(opening, now_ns)
         self._turns.install(opening, write_opening(opening, self._streams))
         self._affairs.work(now_ns)
@@ -414,6 +416,17 @@ class Site(Federated):
             return False
         seat = opening.seat(int(self.me.sender))
         return seat is not None and seat.life == self.me.incarnation
+
+    @property
+    def begun(self) -> tuple[int, int]:
+        opening = self._turns.opening
+        return (0, 0) if opening is None else opening.begun
+
+    def is_minority(self, now_ns: int) -> bool:
+        return self._affairs.manager.is_minority(now_ns)
+
+    def cannot_lose(self, lost: set[int]) -> bool:
+        return self._affairs.manager.cannot_lose(lost)
 
     @property
     def resumes(self) -> bool:
