@@ -189,9 +189,11 @@ class Hunt:
     def faults(self) -> list[str]:
         found: list[str] = []
         sites = list(self.sites.values())
-        for one in sites:
-            if len(set(one.taken)) < len(one.taken):
-                found.append(f"{one.name} took a message twice")
+        found += [
+            f"{one.name} took a message twice"
+            for one in sites
+            if len(set(one.taken)) < len(one.taken)
+        ]
         for one, other in itertools.combinations(sites, 2):
             both = set(one.taken) & set(other.taken)
             if [at for at in one.taken if at in both] != [at for at in other.taken if at in both]:

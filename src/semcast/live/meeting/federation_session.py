@@ -18,7 +18,8 @@ from semcast.live.federation_settings import awaited, own_groups
 from semcast.live.history_file import HistoryFile
 from semcast.live.meeting.door import Came, next_life
 from semcast.live.meeting.open_session import OpenSession
-from semcast.live.meeting.roster import is_life, member_id
+from semcast.live.meeting.rivals import NOBODY, Rivals
+from semcast.live.meeting.roster import member_id
 from semcast.live.meeting.site_facts import SiteNews, facts_of, named_view
 from semcast.live.meeting.sites import TWO_PHASE, charter_of, new_site, undone
 from semcast.live.meeting.why_not import stay_out
@@ -29,8 +30,6 @@ from semcast.protocol.propagation.graph import Graph
 from semcast.wire.message import Message
 
 ATOMIC: Final = "atomic"
-# Who began a federation of which nobody says so.
-NOBODY: Final = (0, 0)
 _MS: Final = 1_000_000
 # Who has heard nobody for so long begins the federation by itself. Of two that were begun apart the
 # sites of one have to come anew, so this is long.
@@ -41,10 +40,6 @@ _LATE_NS: Final = 50 * _MS
 _PUT_OFF_MAX: Final = 8
 # Whoever is in, or looks for longer, and was heard within this time will let this one in.
 _WAIT_NS: Final = 1_500 * _MS
-# Sites that hear another federation of this name for so long that comes before theirs give way to
-# it; unless it was not heard for several times as long in between.
-_APART_NS: Final = 1_000 * _MS
-_APART_NS_MAX: Final = 8_000 * _MS
 # So many sites are asked for that no view names.
 _WANTED_MAX: Final = 64
 
@@ -72,10 +67,7 @@ class FederationSession(OpenSession):
         self._put_off = 0
         self._came_back = False
         self._sought = False
-        # Since when this site hears another federation that it is to give way to, and when it last
-        # did; and the one that it has given way in, to which it does not go back.
-        self._apart_ns = self._apart_heard_ns = -1
-        self._given_up = NOBODY
+        self._rivals = Rivals()
         # The graph that this session has acted on.
         self._graph: Graph | None = None
 
@@ -109,7 +101,7 @@ class FederationSession(OpenSession):
         for sender, life in self.door.proved.items():
             peer = self._open.peers.get(sender)
             known = peer is not None and peer.incarnation == life and self._is_member(peer.source)
-            if known and peer is not None and self._given_up == NOBODY:
+            if known and peer is not None and self._rivals.left == NOBODY:
                 site.met(peer.source, now_ns)
 
     def _follow(self, now_ns: int) -> None:
@@ -140,7 +132,7 @@ class FederationSession(OpenSession):
             return  # it is in a graph, whose other sites have to be found
         if site.inside:
             self._open.inside = True
-            self._given_up = NOBODY
+            self._rivals.left = NOBODY
             self.say_hello(now_ns)
             if self._came_back:
                 self._came_back = False
@@ -172,12 +164,12 @@ class FederationSession(OpenSession):
         return True
 
     def _rejoin(self, now_ns: int, why: str = "") -> None:
-        """The others have gone on without this life, or it gives way: come back in another."""
+        """The others have gone on without this life, or it goes over to others: come back."""
         life = next_life(int(self.me.incarnation), now_ns, self._stream.getrandbits(62))
         if not self._begin_life(life):
             return
         if self.store is not None and self.config.recovery == ATOMIC:
-            # Others went on without it, or it gives way: it comes as a newcomer.
+            # Others went on without it, or it goes over to others: it comes as a newcomer.
             self.store.replace([])
         self._say_that("out", why, now_ns)
         self.rejoined += 1
@@ -186,7 +178,6 @@ class FederationSession(OpenSession):
         self._put_off = 0
         self._seen = self._graph = None
         self._heard_ns = now_ns
-        self._apart_ns = -1
         self._open.minority = False
         self._seek(now_ns)
 
@@ -276,14 +267,17 @@ class FederationSession(OpenSession):
             return True
         if self._is_member(came.source) and self._is_news(came.source):
             return True
-        if self._open.inside and self._is_outranked(said):
+        if self._open.inside and self._comes_first(said):
             return True
         if not self._open.inside:
             sender, life = int(came.source.sender), int(came.source.incarnation)
             own = (int(self.me.incarnation), int(self.me.sender))
-            inside = said.get("in") is True and said.get("minority") is not True
-            lets_in = inside and not self._has_given_up(said)
-            if lets_in or self._crowd.is_eldest(life, sender, own, came.now_ns):
+            if said.get("in") is True:
+                # Those who cannot go on without others let nobody in.
+                waits = said.get("minority") is not True and not self._rivals.is_left(said)
+            else:
+                waits = self._crowd.is_eldest(life, sender, own, came.now_ns)
+            if waits:
                 self._heard_ns = came.now_ns
             if not self.transport.multicast:
                 # The other may have been told of this site, and not this one of the other: unless
@@ -310,25 +304,19 @@ class FederationSession(OpenSession):
         """Only who is in can let others in, and says so to those who are not."""
         sender = int(came.source.sender)
         if said.get("in") is True:
-            if not self._has_given_up(said):
+            if not self._rivals.is_left(said):
                 super()._meet(said, came)
-            if self._open.inside and self._is_outranked(said):
-                self._give_way(came.now_ns)
+            if self._open.inside and self._comes_first(said) and self._rivals.last(came.now_ns):
+                self._go_over(came.now_ns)
         elif self._open.inside and self.door.has_place(sender):
             self.transport.send(self.door.place_of(sender), [self._hello()])
 
-    def _is_outranked(self, said: Mapping[str, Any]) -> bool:
-        """Whether a hello is of another federation of this name, which was begun apart, and to
-        which this site is to give way. Who can never go on again gives way to those who can, who is
-        alone to several, and otherwise the one that was begun later.
-        """
-        site, begun, others = self.site, begun_of(said), said.get("sites")
-        if site is None or NOBODY in (begun, site.begun) or begun == site.begun:
+    def _comes_first(self, said: Mapping[str, Any]) -> bool:
+        """Whether a hello is of another federation of this name, to which this site goes over."""
+        if self.site is None:
             return False
-        if said.get("in") is not True or not isinstance(others, int):
-            return False
-        mine = (site.cannot_lose(self._lost()), len(self._open.members) < 2, site.begun)
-        return (said.get("minority") is True, others < 2, begun) < mine
+        stuck, sites = self.site.cannot_lose(self._lost()), len(self._open.members)
+        return self._rivals.come_first(said, self.site.begun, stuck, sites)
 
     def _lost(self) -> set[int]:
         """The sites of this federation whose lives are over, since they are there in another."""
@@ -337,19 +325,10 @@ class FederationSession(OpenSession):
             return set()
         return {one for one in view.present if proved.get(one, -1) > view.life(one)}
 
-    def _has_given_up(self, said: Mapping[str, Any]) -> bool:
-        """Whether a hello is of the federation that this site is about to leave for another."""
-        return self._given_up != NOBODY and begun_of(said) == self._given_up
-
-    def _give_way(self, now_ns: int) -> None:
-        """Another federation comes first. If that lasts, this site goes over to it."""
-        lasts = 0 <= now_ns - self._apart_heard_ns < _APART_NS_MAX
-        self._apart_heard_ns = now_ns
-        if self._apart_ns < 0 or not lasts:
-            self._apart_ns = now_ns
-        elif now_ns - self._apart_ns >= _APART_NS and self.site is not None:
-            self._given_up = self.site.begun
-            self._rejoin(now_ns, "it goes over to another federation of this name")
+    def _go_over(self, now_ns: int) -> None:
+        assert self.site is not None
+        self._rivals.go_over(self.site.begun)
+        self._rejoin(now_ns, "it goes over to another federation of this name")
 
     def _send_some(self, datagrams: list[Outgoing], now_ns: int) -> None:
         for outgoing in datagrams:
@@ -404,11 +383,3 @@ class FederationSession(OpenSession):
         super().close()
         if self.store is not None:
             self.store.close()
-
-
-def begun_of(said: Mapping[str, Any]) -> tuple[int, int]:
-    """Who began the federation that a hello is of, a life and its site."""
-    begun = said.get("begun")
-    if isinstance(begun, list) and len(begun) == 2 and is_life(begun[0]) and is_life(begun[1]):
-        return begun[0], begun[1]
-    return NOBODY
