@@ -3,13 +3,19 @@
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.sim.orders import order_faults
 
 from semcast.sim.exploring.explore import FEDERATION, drawn, judge
 from semcast.sim.exploring.federation_cases import SITES_MAX, SITES_MIN, federation_case
-from semcast.sim.exploring.federation_judge import comes_to_rest, run_and_judge, simpler_steps
+from semcast.sim.exploring.federation_judge import (
+    comes_to_rest,
+    may_rest,
+    run_and_judge,
+    simpler_steps,
+)
 from semcast.sim.exploring.rest_bound import REST
 from semcast.sim.exploring.shrink import shrink, to_toml
 from semcast.sim.propagation.federation_scenario import (
@@ -17,9 +23,10 @@ from semcast.sim.propagation.federation_scenario import (
     FederationScenario,
     FederationSettings,
     GroupOf,
+    SiteFault,
     SiteRestart,
 )
-from semcast.sim.propagation.world import run_federation
+from semcast.sim.propagation.world import FederationWorld, run_federation
 from semcast.sim.scenario import load
 from semcast.sim.surroundings import Crash, Faults, Join, Leave, Pause, Slow
 
@@ -70,13 +77,14 @@ def test_a_federation_whose_sites_come_and_go_keeps_its_promises() -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        64, 251, 315, 387, 428, 535, 566, 1234, 1279, 1582, 5254, 5334, 5342, 5499, 6326,
-        6917, 7056, 7174, 7198, 7551, 31239, 32203,
+        64, 251, 315, 387, 428, 535, 566, 1234, 1279, 1582, 2452, 3781, 5254, 5334, 5342,
+        5499, 6326, 6917, 7056, 7174, 7198, 7551, 31239, 32203,
     ],
 )  # fmt: skip
 def test_a_case_that_was_broken_once_keeps_its_promises(seed: int) -> None:
     """Sites that come while others are away, other managers meanwhile, and second crashes; parents
-    that hear of another life of a child by others; newcomers that are put out before they are in.
+    that hear of another life of a child by others; newcomers that are put out before they are in;
+    sites that leave by force, and that are heard again in the midst of a recovery.
     """
     assert judge(federation_case(seed)).broken == {}
 
@@ -145,6 +153,41 @@ def test_a_federation_that_never_rests_is_a_broken_promise() -> None:
     crashed = replace(case, processes=(Crash(1, 0.1),))
     assert not comes_to_rest(crashed), "PROP §5.2.3"
     assert REST not in run_and_judge(crashed)[0]
+
+
+CRASHES = (Crash(1, 0.3), SiteRestart(1, 0.8), Crash(2, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("recovery", "faults", "rests"),
+    [
+        # Of three sites two crash, but the first of them is in again when the second does so.
+        ("non-atomic", CRASHES, True),
+        ("non-atomic", (Crash(1, 0.3), Crash(2, 0.31)), False),
+        ("non-atomic", (Crash(1, 0.3), SiteRestart(1, 0.35), Crash(2, 0.31)), False),
+        ("non-atomic", (Crash(0, 0.3), Leave(1, 2.0, 2.0)), True),
+        ("atomic", CRASHES, False),
+        ("atomic", (Leave(1, 0.3, 2.0),), True),
+        # It has no time to leave.
+        ("atomic", (Leave(1, 0.3, 0.001),), False),
+    ],
+)
+def test_rest_is_owed_if_enough_sites_of_each_opening_are_there(
+    recovery: Literal["atomic", "non-atomic"], faults: tuple[SiteFault, ...], rests: bool
+) -> None:
+    """What a scenario says by itself is less: it does not know who is in again, or has left."""
+    scenario = FederationScenario(
+        sites=3,
+        duration_s=3.0,
+        drain_s=3.0,
+        groups=(GroupOf("a", (0, 1, 2)), GroupOf("b", (1, 2))),
+        federation=FederationSettings(recovery=recovery, null_ms=25.0, silence_ms=100.0),
+        processes=faults,
+    )
+    assert not comes_to_rest(scenario)
+    world = FederationWorld(scenario, 1)
+    assert world.run().quiescent == rests
+    assert may_rest(world) == rests
 
 
 def test_a_case_is_shrunk_to_what_matters() -> None:

@@ -349,6 +349,22 @@ def test_two_sites_crash_one_after_the_other(victims: str, pause_ms: float) -> N
     crash_and_check(7, victims, pause_ms)
 
 
+def test_who_is_heard_again_in_the_midst_of_a_recovery_counts_again() -> None:
+    """Without d, which was only cut off for a time, two of five are left when c has failed too."""
+    company = Company(FIGURE_6, seed=7)
+    company.run(100)
+    company.crash("e")
+    company.run(200)
+    company.cut = lambda start, _end: start == "d"
+    company.run(400)
+    company.crash("c")
+    company.run(800)
+    company.cut = lambda _start, _end: False
+    company.run(5_000)
+    for letter in "abd":
+        assert [seat.name for seat in company.sites[letter].seats()] == ["a", "b", "d"]
+
+
 def test_a_manager_that_crashes_in_the_midst_of_a_change_has_it_finished() -> None:
     """The new manager completes the Opens and Closes (PROP §5.2.1)."""
     for wait_ms in (10.5, 11, 12, 13):

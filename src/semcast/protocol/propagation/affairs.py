@@ -244,6 +244,7 @@ class Affairs(Listener):
             self._past[opening.number] = dict(opening.graph.groups)
             self.manager.decided(opening, now_ns)
             self.returning.opened(opening)
+            self.resuming.opened(opening)
             for site, life in opening.gone:
                 self._neighbours.forget(site, life)
             self._note_left(opening)

@@ -585,10 +585,9 @@ class Manager:
             return
         failed = self.silent(now_ns)
         recovery = self._recovery
-        if recovery is not None:
-            failed |= recovery.failed
-            if failed == recovery.failed:
-                return
+        if recovery is not None and failed <= recovery.failed:
+            # Another recovery begins only if somebody else failed; who is heard again is in it.
+            return
         present = {seat.sender for seat in opening.seats} - failed
         if (failed or self._lost_leavers(now_ns)) and is_quorum(opening.seats, present):
             self._recover(failed, now_ns)

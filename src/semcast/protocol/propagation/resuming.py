@@ -15,7 +15,7 @@ from semcast.protocol.propagation.entries import read_group
 from semcast.protocol.propagation.graph import Graph
 from semcast.protocol.propagation.neighbour import Neighbours
 from semcast.protocol.propagation.own import Own
-from semcast.protocol.propagation.records import RESUME, with_life, write_close
+from semcast.protocol.propagation.records import RESUME, Opening, with_life, write_close
 from semcast.protocol.propagation.turns import Turns
 from semcast.wire.record_fields import RecordReader, RecordWriter
 
@@ -39,6 +39,8 @@ class Resuming:
         self._tell: Final = tell
         # The children that have not said yet how far they are.
         self._awaited: Final[set[int]] = set()
+        # Of a life that goes on where a former one was: the sites that it has told so.
+        self._told: set[int] | None = None
         # Whether this life goes on where a former one was, and nobody else has said anything yet.
         self.lonely = False
 
@@ -51,9 +53,21 @@ class Resuming:
         turns.frozen = bool(self._awaited)
         self.lonely = len(turns.opening.seats) > 1
         record = self._state(True)
+        self._told = {seat.sender for seat in turns.opening.seats}
         for seat in turns.opening.seats:
             if seat.sender != me:
                 self._tell(seat.sender, record)
+
+    def opened(self, opening: Opening) -> None:
+        """Another graph counts. Sites that came with it may know this one by its former life only:
+        one that has sent all to that, and was told that it came, says nothing to it any more.
+        """
+        told = self._told
+        if told is None:
+            return
+        self._told = {seat.sender for seat in opening.seats}
+        for site in sorted(self._told - told):
+            self._tell(site, self._state(True))
 
     def greet(self, source: Source) -> None:
         """A site is in another life: tell it how far this one is. What was on its way to its former

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from semcast.check import Report, check_all, check_safety
 from semcast.journal import Journal
+from semcast.protocol.propagation.council import is_quorum
+from semcast.protocol.propagation.records import NO_TERM, Opening, Term
 from semcast.sim.exploring.rest_bound import REST
 from semcast.sim.propagation.federation_scenario import (
     CENTRAL,
@@ -47,7 +49,7 @@ def run_and_judge(
     broken: dict[str, str] = {}
     for violation in report.violations:
         broken.setdefault(violation.property, str(violation))
-    if not run.quiescent and comes_to_rest(scenario):
+    if not run.quiescent and (comes_to_rest(scenario) or may_rest(world)):
         broken[REST] = (
             f"{REST}: {scenario.drain_s:g} s after everything was over, sites still hold messages "
             f"to deliver, or for others, or are not in: {'; '.join(world.restless())}"
@@ -64,8 +66,9 @@ def report_of(journal: Journal, quiescent: bool) -> Report:
 
 
 def comes_to_rest(scenario: FederationScenario) -> bool:
-    """Whether nobody is waited for in vain: in the two-phase protocol and with atomic recovery all
-    wait for a site that crashes, which has to come back with what it had written down (PROP §5.2).
+    """Whether a scenario says by itself that nobody is waited for in vain: in the two-phase
+    protocol and with atomic recovery all wait for a site that crashes, which has to come back with
+    what it had written down (PROP §5.2).
     """
     crashed = {fault.member for fault in scenario.processes if isinstance(fault, Crash)}
     if scenario.federation.protocol == TWO_PHASE:
@@ -100,6 +103,44 @@ def _may_go_on(scenario: FederationScenario, gone: set[int]) -> bool:
         first = scenario.federation.central_site
     fewer = 2 * len(gone.intersection(founders)) - len(founders)
     return fewer < 0 or (fewer == 0 and first not in gone)
+
+
+def may_rest(world: FederationWorld) -> bool:
+    """Whether those who run at the end of a run can bring all to rest, by the openings that they
+    know: of the sites of each that may count, enough are there in the lives that have a seat. With
+    atomic recovery, nobody knows a graph of a site that is gone for good.
+    """
+    sites = world.sites()
+    if world.atomic:
+        lost = world.lost()
+        seated = {
+            seat.sender
+            for site in sites
+            for seats in (site.seats(), *(one.seats for _, one in site.prospects()))
+            for seat in seats
+        }
+        return bool(sites) and not seated & lost
+    running = {(int(site.me.sender), int(site.me.incarnation)) for site in sites}
+    # By number, what may be decided; of two with one number that of the later term comes next.
+    known: dict[int, tuple[Term, Opening]] = {}
+    newest = 0
+    for site in sites:
+        for term, opening in site.prospects():
+            if term == NO_TERM and opening.seat(int(site.me.sender)) is not None:
+                # Who has no seat tells nobody.
+                newest = max(newest, opening.number)
+            if opening.number not in known or term > known[opening.number][0]:
+                known[opening.number] = term, opening
+    return newest > 0 and all(
+        is_quorum(opening.seats, {site for site, life in running if _holds(opening, site, life)})
+        for number, (_, opening) in known.items()
+        if number >= newest
+    )
+
+
+def _holds(opening: Opening, site: int, life: int) -> bool:
+    seat = opening.seat(site)
+    return seat is not None and seat.life == life
 
 
 # -- shrinking -------------------------------------------------------------------------------------

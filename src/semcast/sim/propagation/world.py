@@ -36,7 +36,7 @@ from semcast.sim.propagation.making import (
 from semcast.sim.propagation.meter import Meter, SiteMeter
 from semcast.sim.propagation.outcome import FederationOutcome, outcome_of
 from semcast.sim.scenario import Protocol, ProtocolScenario
-from semcast.sim.surroundings import Crash
+from semcast.sim.surroundings import Crash, Leave
 from semcast.sim.tally import Tally
 from semcast.sim.traffic import Item
 from semcast.wire.keys import Keyring, Unsealed
@@ -109,6 +109,8 @@ class FederationWorld(World):
             site: groups_of_site(self.groups, site) for site in range(scenario.sites)
         }
         self._stores: Final[dict[int, ListStore]] = {}
+        # The sites that left before they were allowed to.
+        self._broke_off: Final[set[int]] = set()
         super().__init__(as_group(scenario), seed, journal, name)
         self.counter: Final = RecordCounter(scenario.sites)
         deliver_own = scenario.federation.deliver_own
@@ -262,6 +264,40 @@ class FederationWorld(World):
             groups = f"has {list(site.groups())} and wants {list(wanted)}"
             found.append(f"{self._name(process.node)} is {inside}, {groups}, {stats}")
         return found
+
+    def _settled(self, member: int) -> None:
+        """What a site that others have gone on without has taken is not safe."""
+        life = self._processes[member].life
+        if life is not None and life.out:
+            self._leave(member)
+        else:
+            super()._settled(member)
+
+    def _give_up(self, fault: Leave) -> None:
+        if self._processes[fault.member].life is not None:
+            self._broke_off.add(fault.member)
+        super()._give_up(fault)
+
+    def sites(self) -> list[Site]:
+        """The sites that run."""
+        machines = [one.life.member for one in self._processes if one.life is not None]
+        return [site for site in map(as_site, machines) if site is not None]
+
+    @property
+    def atomic(self) -> bool:
+        """Whether all wait for a site that fails."""
+        return self._federation.federation.recovery == "atomic"
+
+    def lost(self) -> set[int]:
+        """The sites that are gone without having settled, or have come back as if they were new."""
+        dead = {process.node for process in self._processes if process.life is None}
+        crashed = {one.member for one in self._federation.processes if isinstance(one, Crash)}
+        renewed = {
+            one.member
+            for one in self._federation.processes
+            if isinstance(one, SiteRestart) and not one.store
+        }
+        return (dead & (crashed | self._broke_off)) | renewed
 
     def _record(self, node: int, event: str) -> None:
         if self.journal is not None:
