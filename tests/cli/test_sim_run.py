@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from semcast.check import Report, Violation
-from semcast.cli import main, sim_run
+from semcast.cli import _protocol_show, main
 
 EXAMPLES = Path(__file__).parents[2] / "examples/scenarios"
 PURGING = str(EXAMPLES / "fig5-purging.toml")
@@ -149,7 +149,7 @@ def test_a_violation_is_exit_code_1_and_is_shown(
 ) -> None:
     broken = Violation("FIFO Order", "p2.1 delivers 3 after 4", "p2.1", (), 5)
     report = Report("run", {"FIFO Order": 7}, [broken])
-    monkeypatch.setattr(sim_run, "_checked", lambda _: report)
+    monkeypatch.setattr(_protocol_show, "judged", lambda *_, **__: report)
     assert "p2.1 delivers 3 after 4" in output(capsys, GROUP, *BRIEFLY, code=1)
     assert "VIOLATED once" in output(capsys, GROUP, *BRIEFLY, code=1)
     assert json.loads(output(capsys, GROUP, "--json", *BRIEFLY, code=1))["violations"] == [

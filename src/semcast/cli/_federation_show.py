@@ -1,54 +1,34 @@
 """Federations for people and programs: a scenario in; a table or JSON out, and a journal."""
 
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from semcast.cli._judged import as_keys, exit_code, kept_in, not_at_rest, print_where, verdict
-from semcast.cli._output import print_json, print_table, print_words
+from semcast.cli._judged import Asked, Show, judged, not_at_rest, told, verdict
+from semcast.cli._output import print_table, print_words
 
 if TYPE_CHECKING:
     from semcast.check import Report
     from semcast.sim.propagation.federation_scenario import FederationScenario
     from semcast.sim.propagation.outcome import FederationOutcome
 
-Show = Callable[[float], None] | None
 
-
-def run(
-    scenario: "FederationScenario",
-    name: str,
-    seed: int,
-    folder: Path | None,
-    check: bool,
-    as_json: bool,
-    show: Show,
-) -> int:
+def run(scenario: "FederationScenario", asked: Asked, show: Show) -> int:
     """Run it. The exit code is 1 if a promise was broken."""
     from semcast.sim.propagation.world import run_federation
 
-    found = run_federation(scenario, seed, check or folder is not None, show, name)
-    written, report = kept_in(folder, found.journal), None
-    if check:
-        from semcast.sim.exploring.federation_judge import report_of
-
-        assert found.journal is not None
-        report = report_of(found.journal, found.outcome.quiescent)
-    if as_json:
-        print_json(_as_json(scenario, seed, found.outcome, report, written))
-    else:
-        _print(scenario, seed, found.outcome, report)
-        print_where(written)
-    return exit_code(report)
+    found = run_federation(scenario, asked.seed, asked.keeps_journal, show, asked.name)
+    return told(
+        asked,
+        found.journal,
+        partial(judged, quiescent=found.outcome.quiescent),
+        partial(_keys, scenario, asked.seed, found.outcome),
+        partial(_print, scenario, asked.seed, found.outcome),
+    )
 
 
-def _as_json(
-    scenario: "FederationScenario",
-    seed: int,
-    outcome: "FederationOutcome",
-    report: "Report | None",
-    written: Path | None,
+def _keys(
+    scenario: "FederationScenario", seed: int, outcome: "FederationOutcome"
 ) -> dict[str, Any]:
     return {
         "model": scenario.model,
@@ -58,7 +38,6 @@ def _as_json(
         "protocol": scenario.federation.protocol,
         "recovery": scenario.federation.recovery,
         **asdict(outcome),
-        **as_keys(report, written),
     }
 
 

@@ -1,11 +1,10 @@
 """Gossip for people and programs: a scenario in; a table or JSON out, and a journal."""
 
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from semcast.cli._judged import as_keys, exit_code, kept_in, print_where, verdict
+from semcast.cli._judged import Asked, Show, told, verdict
 from semcast.cli._output import print_json, print_table, print_words
 from semcast.errors import InputError
 
@@ -15,39 +14,25 @@ if TYPE_CHECKING:
     from semcast.sim.epidemic.outcome import GossipOutcome
     from semcast.sim.epidemic.search import Found
 
-Show = Callable[[float], None] | None
 
-
-def run(
-    scenario: "GossipScenario",
-    name: str,
-    seed: int,
-    folder: Path | None,
-    check: bool,
-    as_json: bool,
-    show: Show,
-) -> int:
+def run(scenario: "GossipScenario", asked: Asked, show: Show) -> int:
     """Run it, or search for its largest rate. The exit code is 1 if a promise was broken."""
     if scenario.search is not None:
-        if folder is not None or check:
+        if asked.keeps_journal:
             raise InputError("a search keeps no journal; leave out --journal and --check")
-        return _search(scenario, seed, as_json, show)
+        return _search(scenario, asked.seed, asked.as_json, show)
+    from semcast.check import check_safety
     from semcast.sim.epidemic.world import GossipWorld
 
-    world = GossipWorld(scenario, seed, check or folder is not None, name)
+    world = GossipWorld(scenario, asked.seed, asked.keeps_journal, asked.name)
     outcome = world.run(show)
-    written, report = kept_in(folder, world.journal), None
-    if check:
-        from semcast.check import check_safety
-
-        assert world.journal is not None
-        report = check_safety(world.journal)
-    if as_json:
-        print_json(_as_json(scenario, seed, outcome, report, written))
-    else:
-        _print(scenario, seed, outcome, report)
-        print_where(written)
-    return exit_code(report)
+    return told(
+        asked,
+        world.journal,
+        check_safety,
+        partial(_keys, scenario, asked.seed, outcome),
+        partial(_print, scenario, asked.seed, outcome),
+    )
 
 
 def _settings(scenario: "GossipScenario", seed: int) -> dict[str, Any]:
@@ -62,18 +47,11 @@ def _settings(scenario: "GossipScenario", seed: int) -> dict[str, Any]:
     }
 
 
-def _as_json(
-    scenario: "GossipScenario",
-    seed: int,
-    outcome: "GossipOutcome",
-    report: "Report | None",
-    written: Path | None,
-) -> dict[str, object]:
+def _keys(scenario: "GossipScenario", seed: int, outcome: "GossipOutcome") -> dict[str, object]:
     return {
         **_settings(scenario, seed),
         "rate_msg_s": scenario.traffic.rate_msg_s,
         **asdict(outcome),
-        **as_keys(report, written),
     }
 
 

@@ -2,11 +2,11 @@
 map out.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from semcast.cli._judged import Show
 from semcast.cli._output import print_json, print_table, print_words
 from semcast.errors import InputError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from semcast.sim.propagation.grids import GraphOutcome
     from semcast.sim.propagation.winners import Winner
 
-Show = Callable[[float], None] | None
 _SHAPE: Final = {
     "depth": "depth (d)",
     "extra_nodes": "extra nodes (ε)",

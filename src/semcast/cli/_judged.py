@@ -1,10 +1,11 @@
 """What every simulated run ends with: its journal, and a verdict in words and as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from semcast.cli._output import print_words
+from semcast.cli._output import print_json, print_words
 
 if TYPE_CHECKING:
     from semcast.check import Report
@@ -12,6 +13,55 @@ if TYPE_CHECKING:
 
 VIOLATION: Final = 1
 VIOLATIONS_SHOWN_MAX: Final = 10
+# Is told which share of a run is done; None where nobody looks.
+Show: TypeAlias = Callable[[float], None] | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asked of a run, beside its scenario."""
+
+    # What its journal calls the run.
+    name: str
+    seed: int
+    # Where to write the journal.
+    folder: Path | None
+    check: bool
+    as_json: bool
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Whether the run has to keep one."""
+        return self.check or self.folder is not None
+
+
+def told(
+    asked: Asked,
+    journal: "Journal | None",
+    judge: "Callable[[Journal], Report]",
+    keys: Callable[[], Mapping[str, object]],
+    show: "Callable[[Report | None], None]",
+) -> int:
+    """What becomes of a run that is over: its journal is written and judged, as far as that was
+    asked for, and it is told to programs by its keys, or shown to people. Returns the exit code.
+    """
+    written, report = kept_in(asked.folder, journal), None
+    if asked.check:
+        assert journal is not None, "a run keeps a journal if it is to be checked"
+        report = judge(journal)
+    if asked.as_json:
+        print_json({**keys(), **as_keys(report, written)})
+    else:
+        show(report)
+        print_where(written)
+    return exit_code(report)
+
+
+def judged(journal: "Journal", quiescent: bool) -> "Report":
+    """Everything, if the run came to rest; else only what holds at every moment."""
+    from semcast.check import check_all, check_safety
+
+    return check_all(journal) if quiescent else check_safety(journal)
 
 
 def kept_in(folder: Path | None, journal: "Journal | None") -> Path | None:

@@ -1,11 +1,11 @@
 """Stability rounds for people and programs: outcomes in; tables, JSON or a drawing out."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from semcast.cli._judged import Show
 from semcast.cli._output import print_json, print_table, print_words
 from semcast.errors import InputError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from semcast.sim.stability.round_scenario import StabilityScenario
 
 WRONG: Final = 1
-Show = Callable[[float], None] | None
 
 
 @dataclass(frozen=True)

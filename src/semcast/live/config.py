@@ -15,8 +15,8 @@ from typing import Any, Final, Unpack
 
 from semcast.errors import ConfigError, InputError
 from semcast.live.arguments import Overrides
-from semcast.live.federation_settings import as_sites, check_federation
-from semcast.live.gossip_settings import check_gossip, member_settings
+from semcast.live.federation_settings import FEDERATION_KIND, as_sites, check_federation
+from semcast.live.gossip_settings import GOSSIP_KIND, check_gossip
 from semcast.live.secret_file import warn_if_others_read
 from semcast.live.trees import as_tree, check_tree, numbered_ring, numbered_tree
 from semcast.protocol.config import MemberConfig, source_window
@@ -218,7 +218,8 @@ class GroupConfig:
                 ),
                 "stability_ring": numbered_ring(self.stability_ring, order or self.members),
             }
-            | member_settings(self)
+            | GOSSIP_KIND.member_settings(self)
+            | FEDERATION_KIND.member_settings(self)
         )
         return MemberConfig(limits=Limits(path_mtu_bytes, self.message_bytes_max), **values)
 

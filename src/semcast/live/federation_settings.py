@@ -28,7 +28,9 @@ _SENSELESS: Final = {
     "total_messages": "choose delivery_messages and window_messages",
     "evict_after_s": "choose silence_ms, after which a site has failed",
 }
-_KIND: Final = Kind(FEDERATION, _OWN, _SENSELESS, "federations: use federate", "in a federation")
+FEDERATION_KIND: Final = Kind(
+    FEDERATION, _OWN, _SENSELESS, "federations: use federate", "in a federation"
+)
 
 
 def as_sites(value: Any) -> Sites:
@@ -48,7 +50,7 @@ def as_sites(value: Any) -> Sites:
 
 def check_federation(config: "GroupConfig") -> None:
     """Raises ConfigError if settings do not go together with the reliability."""
-    if _KIND.has(config):
+    if FEDERATION_KIND.has(config):
         federation_config(config)
         _check_sites(config, as_sites(config.sites))
 

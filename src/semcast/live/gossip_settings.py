@@ -1,6 +1,6 @@
 """What settings mean for a group that gossips: checked, and as the protocol has them."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from semcast.errors import ConfigError
 from semcast.live.kind_settings import Kind
@@ -33,12 +33,14 @@ _SENSELESS: Final = {
     "relay_messages",
     "evict_after_s": "there nobody waits for others; leave it out",
 }
-_KIND: Final = Kind(GOSSIP, _OWN, _SENSELESS, "reliability 'gossip'", "with reliability 'gossip'")
+GOSSIP_KIND: Final = Kind(
+    GOSSIP, _OWN, _SENSELESS, "reliability 'gossip'", "with reliability 'gossip'"
+)
 
 
 def check_gossip(config: "GroupConfig") -> None:
     """Raises ConfigError if settings do not go together with the reliability."""
-    if not _KIND.has(config):
+    if not GOSSIP_KIND.has(config):
         return
     if config.relay_tree and not config.relay_repair:
         raise ConfigError(
@@ -50,13 +52,6 @@ def check_gossip(config: "GroupConfig") -> None:
             f"purging=False with relay_policy {config.relay_policy!r}, which drops what was "
             "replaced; choose relay_policy 'random', or leave out purging"
         )
-
-
-def member_settings(config: "GroupConfig") -> dict[str, Any]:
-    """What members have otherwise where nobody keeps state for newcomers: in a group that gossips,
-    and in a federation.
-    """
-    return {"state": "none"} if config.reliability in (GOSSIP, "federation") else {}
 
 
 def gossip_config(config: "GroupConfig") -> GossipConfig:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from semcast.errors import ConfigError
 from semcast.settings import named
@@ -36,6 +36,14 @@ class Kind:
             if value != named(name).default and not (name == "state" and value == "none"):
                 raise ConfigError(f"{name} is {value!r} {self.where}: {why}")
         return True
+
+    def member_settings(self, config: "GroupConfig") -> dict[str, Any]:
+        """What members have otherwise because it is such a group: where state makes no sense,
+        nobody keeps any for newcomers.
+        """
+        if config.reliability != self.reliability or "state" not in self.senseless:
+            return {}
+        return {"state": "none"}
 
     def _refuse_own(self, config: "GroupConfig") -> None:
         for name in self.own:

@@ -80,9 +80,15 @@ class Machine(ABC):
     def all_stable(self) -> bool:
         """Whether everybody has everything that this member multicast."""
 
-    @abstractmethod
     def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
         """The application takes messages that wait for it, in their order; this is delivery."""
+        taken: list[Message] = []
+        while len(taken) < messages_max:
+            message = self.take_one(now_ns)
+            if message is None:
+                break
+            taken.append(message)
+        return taken
 
     @abstractmethod
     def take_one(self, now_ns: i64) -> Message | None:
@@ -96,9 +102,11 @@ class Machine(ABC):
     def oldest(self) -> Message | None:
         """The message that has waited longest for the application; it goes on waiting."""
 
-    @abstractmethod
     def age_ns(self, message: Message, now_ns: i64) -> int:
-        """How old a message is that waits here, even if its sender's clock is wrong."""
+        """How old a message is that waits here: as far as its sender's clock can be trusted, unless
+        a machine knows better.
+        """
+        return max(int(now_ns - message.sent_ns), 0)
 
     @abstractmethod
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:

@@ -161,15 +161,6 @@ class EpidemicMember(Machine):
         """Whether nothing waits to be sent; nobody knows who has got it."""
         return not self._held()
 
-    def take(self, messages_max: i64, now_ns: i64) -> list[Message]:  # noqa: ARG002
-        taken: list[Message] = []
-        while len(taken) < messages_max:
-            message = self._delivery.take()
-            if message is None:
-                break
-            taken.append(message)
-        return taken
-
     def take_one(self, now_ns: i64) -> Message | None:  # noqa: ARG002
         return self._delivery.take()
 
@@ -178,10 +169,6 @@ class EpidemicMember(Machine):
 
     def oldest(self) -> Message | None:
         return self._delivery.peek()
-
-    def age_ns(self, message: Message, now_ns: i64) -> int:
-        """As far as the sender's clock can be trusted."""
-        return max(now_ns - message.sent_ns, 0)
 
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         return self._delivery.cover_of(source, seq)

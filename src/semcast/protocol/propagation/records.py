@@ -8,6 +8,7 @@ Bytes that make no sense raise RemoteProtocolError, and nothing else. Knows noth
 about a record.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, final
 
@@ -133,11 +134,7 @@ def write_opening(opening: Opening, streams: Streams) -> bytes:
     for entry, provider in opening.history:
         streams.write_id(out, entry)
         out.number(provider)
-    out.count(len(opening.ordered))
-    for stream, seq in opening.ordered:
-        out.source(stream)
-        out.text(stream.group)
-        out.number(seq)
+    _write_newest(out, opening.ordered)
     out.count(len(opening.floors))
     for graph, name, place in opening.floors:
         out.number(graph)
@@ -161,18 +158,30 @@ def read_opening(record: bytes, streams: Streams) -> Opening:
     recovers = body.number() == 1
     past = read_past(body)
     history = tuple((streams.read_id(body), body.site()) for _ in range(body.count(ENTRY_BYTES)))
-    ordered: list[tuple[Source, int]] = []
-    for _ in range(body.count(29)):
-        site, life = body.site(), body.site()
-        stream = streams.stream(site, life, read_group(body))
-        ordered.append((stream, body.seq()))
+    ordered = tuple(_read_newest(body, streams))
     floors = tuple(
         (body.seq_or_none(), read_group(body), body.seq_or_none()) for _ in range(body.count(21))
     )
     body.end()
-    return Opening(
-        graph, seats, manager, gone, recovers, history, past, tuple(ordered), floors, begun
-    )
+    return Opening(graph, seats, manager, gone, recovers, history, past, ordered, floors, begun)
+
+
+def _write_newest(out: RecordWriter, newest: Collection[tuple[Source, int]]) -> None:
+    """By stream, the newest number that has a place."""
+    out.count(len(newest))
+    for stream, seq in newest:
+        out.source(stream)
+        out.text(stream.group)
+        out.number(seq)
+
+
+def _read_newest(body: RecordReader, streams: Streams) -> list[tuple[Source, int]]:
+    found: list[tuple[Source, int]] = []
+    for _ in range(body.count(29)):
+        site, life = body.site(), body.site()
+        stream = streams.stream(site, life, read_group(body))
+        found.append((stream, body.seq()))
+    return found
 
 
 def check_order(record: bytes, streams: Streams) -> None:
@@ -247,10 +256,14 @@ def read_places(body: RecordReader) -> tuple[int, list[tuple[str, int]]]:
 def write_entry_ids(kind: int, entries: list[Entry], streams: Streams) -> bytes:
     """Entries without their messages."""
     out = RecordWriter(kind)
+    _write_ids(out, entries, streams)
+    return out.take()
+
+
+def _write_ids(out: RecordWriter, entries: list[Entry], streams: Streams) -> None:
     out.count(len(entries))
     for entry in entries:
         streams.write_id(out, entry)
-    return out.take()
 
 
 def read_entry_ids(body: RecordReader, streams: Streams) -> list[Entry]:
@@ -271,9 +284,7 @@ def write_want(
     write_seat(out, seat)
     out.number(1 if leaves else 0)
     out.number(former)
-    out.count(len(entries))
-    for entry in entries:
-        streams.write_id(out, entry)
+    _write_ids(out, entries, streams)
     return out.take()
 
 
@@ -299,14 +310,8 @@ def write_report(term: Term, attempt: int, report: Report, past: Past, streams: 
     for name, place in report.installed.items():
         out.text(name)
         out.number(place)
-    out.count(len(report.entries))
-    for entry in report.entries:
-        streams.write_id(out, entry)
-    out.count(len(report.last))
-    for stream, seq in report.last.items():
-        out.source(stream)
-        out.text(stream.group)
-        out.number(seq)
+    _write_ids(out, report.entries, streams)
+    _write_newest(out, report.last.items())
     return out.take()
 
 
@@ -318,11 +323,7 @@ def read_report(body: RecordReader, streams: Streams) -> tuple[Term, int, Report
     graph = body.seq_or_none()
     installed = {read_group(body): body.seq_or_none() for _ in range(body.count(13))}
     entries = read_entry_ids(body, streams)
-    last: dict[Source, int] = {}
-    for _ in range(body.count(29)):
-        site, life = body.site(), body.site()
-        stream = streams.stream(site, life, read_group(body))
-        last[stream] = body.seq()
+    last = dict(_read_newest(body, streams))
     body.end()
     return term, attempt, Report(graph, installed, entries, last), past
 

@@ -304,15 +304,6 @@ class TwoPhaseSite(Federated):
 
     # -- taking ------------------------------------------------------------------------------------
 
-    def take(self, messages_max: i64, now_ns: i64) -> list[Message]:
-        taken: list[Message] = []
-        while len(taken) < messages_max:
-            message = self.take_one(now_ns)
-            if message is None:
-                break
-            taken.append(message)
-        return taken
-
     def take_one(self, now_ns: i64) -> Message | None:
         message = self._delivery.take()
         if message is not None:
@@ -324,10 +315,6 @@ class TwoPhaseSite(Federated):
 
     def oldest(self) -> Message | None:
         return self._delivery.oldest()
-
-    def age_ns(self, message: Message, now_ns: i64) -> int:
-        """As far as the source's clock can be trusted."""
-        return max(now_ns - message.sent_ns, 0)
 
     def cover_of(self, source: Source, seq: i64) -> tuple[Source, int] | None:
         return self._delivery.cover_of(source, int(seq))
