@@ -23,6 +23,7 @@ from semcast.ids import Source
 from semcast.journal import Header, Journal, JournalObserver, node_name
 from semcast.protocol.config import MemberConfig
 from semcast.protocol.propagation.graph import NO_SITE
+from semcast.protocol.propagation.site import as_site
 from semcast.sim.propagation.world import federation_header
 from semcast.testing import FakeNetwork
 
@@ -165,7 +166,7 @@ class Hunt:
         sites = list(self.sites.values())
         graphs = {None if one.session.site is None else one.site.graph() for one in sites}
         return (
-            all(one.inside and one.member.stable and one.site.settled_groups for one in sites)
+            all(one.inside and one.member.stable and settled(one) for one in sites)
             and len({None if graph is None else graph.number for graph in graphs}) == 1
             and all(len(one.site.view.present) == len(sites) for one in sites)
         )
@@ -178,7 +179,7 @@ class Hunt:
             found.append(
                 f"{letter}: inside={one.inside} graph={graph and graph.number} "
                 f"stable={one.member.stable} "
-                f"settled={site is not None and site.settled_groups} "
+                f"settled={settled(one)} "
                 f"groups={site.groups() if site else ()} "
                 f"sites={len(site.view.present) if site else 0} "
                 f"manager={site.manager() if site else NO_SITE} "
@@ -200,11 +201,17 @@ class Hunt:
                 found.append(f"{one.name} and {other.name} have two orders")
         report = check_all(self.journal)
         told: set[str] = set()
-        for one in report.violations:
-            if one.property not in told:
-                told.add(one.property)
-                found.append(str(one))
+        for violation in report.violations:
+            if violation.property not in told:
+                told.add(violation.property)
+                found.append(str(violation))
         return found
+
+
+def settled(one: FakeSite) -> bool:
+    """Whether a site is a member of just the groups that it wants."""
+    site = as_site(one.session.site)
+    return site is not None and site.settled_groups
 
 
 def hunt(seed: int) -> list[str]:

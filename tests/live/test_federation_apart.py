@@ -15,7 +15,7 @@ def host(site: FakeSite) -> str:
 def cut(network: FakeNetwork, some: list[FakeSite], others: list[FakeSite]) -> None:
     for one in some:
         for other in others:
-            network.severed |= {(host(one), host(other)), (host(other), host(one))}
+            network.severed.update([(host(one), host(other)), (host(other), host(one))])
 
 
 def assert_together(network: FakeNetwork, sites: list[FakeSite]) -> None:
