@@ -52,8 +52,9 @@ class Hunt:
         self.folder = folder
         self.keeps = self.recovery == "atomic" or rng.random() < 0.6
         self.window = rng.choice((4, 16, 256))
-        # Who does not run or is cut off, and when that is over.
+        # Who does not run or is cut off, and when that is over; and whose application is away.
         self.hurt: dict[str, float] = {}
+        self.away: dict[str, float] = {}
         for letter in "abcdefg"[: rng.randint(3, 6)]:
             self.start(letter)
 
@@ -94,7 +95,12 @@ class Hunt:
                     site.send(self.rng.choice(known), b"x" * 20, key)
                 except (WindowFullError, SemcastError):
                     continue
-            run_and_take(self.network, list(self.sites.values()), 0.02)
+            self.go_on(0.02)
+
+    def go_on(self, seconds: float) -> None:
+        """Let time pass; applications take what comes, but for those that are away."""
+        there = [one for one in self.sites if self.away.get(one, 0) <= self.now_s]
+        run_and_take(self.network, [self.sites[one] for one in there], seconds)
 
     def hurt_one(self) -> None:
         """Something happens to a site, unless that would leave too few of them."""
@@ -105,13 +111,18 @@ class Hunt:
         few = 2 * (len(self.hurt) + 1) >= len(self.sites)
         letter = rng.choice(well)
         site = self.sites[letter]
-        what = rng.choice(("kill", "kill", "restart", "cut", "change", "change", "slow"))
-        if what == "change" or (few and self.recovery == "non-atomic") or what == "slow":
+        what = rng.choice(("kill", "kill", "restart", "cut", "change", "change", "away", "leave"))
+        if what == "away":
+            self.away[letter] = self.now_s + rng.choice((0.1, 0.5, 2.0))
+            return
+        if what == "change" or (few and self.recovery == "non-atomic"):
             if site.member.running and site.inside:
                 groups = tuple(one for one in GROUPS if rng.random() < 0.6)
                 site.session.change(groups, site.member.now_ns)
             return
-        if what == "restart":
+        if what == "leave" and site.inside:
+            self.leave(letter)
+        elif what == "restart":
             self.kill(letter)
             self.start(letter)
             self.hurt[letter] = self.now_s + 4 * SILENCE_S
@@ -127,6 +138,19 @@ class Hunt:
         site = self.sites[letter]
         self.journal.record(self.network.now_ns, node_name(site.session.me), "crash")
         site.member.crash()
+
+    def leave(self, letter: str) -> None:
+        """It goes when the others need it no more, or after a while by force."""
+        site = self.sites[letter]
+        end_s = self.now_s + self.rng.choice((0.1, 1.0, 5.0))
+        while self.now_s < end_s and site.session.ended is None:
+            if site.session.may_leave(site.member.now_ns):
+                break
+            self.go_on(0.02)
+        site.take()
+        self.journal.record(self.network.now_ns, node_name(site.session.me), "leave")
+        site.member.leave()
+        self.hurt[letter] = self.now_s + self.rng.choice((0.05, 1.0))
 
     def heal(self, everybody: bool = False) -> None:
         for letter, until_s in list(self.hurt.items()):
@@ -154,9 +178,11 @@ class Hunt:
             self.heal()
         self.heal(everybody=True)
         self.heal(everybody=True)
+        self.away.clear()
+        self.go_on(1)
         waited = 0
         while not self.at_rest():
-            run_and_take(self.network, list(self.sites.values()), 1)
+            self.go_on(1)
             waited += 1
             if waited > CALM_S:
                 return [f"not at rest: {self.facts()}", *self.faults()]
@@ -167,6 +193,7 @@ class Hunt:
         graphs = {None if one.session.site is None else one.site.graph() for one in sites}
         return (
             all(one.inside and one.member.stable and settled(one) for one in sites)
+            and all(one.member.waiting == 0 for one in sites)
             and len({None if graph is None else graph.number for graph in graphs}) == 1
             and all(len(one.site.view.present) == len(sites) for one in sites)
         )
