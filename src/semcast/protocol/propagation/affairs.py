@@ -54,7 +54,7 @@ from semcast.protocol.propagation.records import (
     write_report,
     write_want,
 )
-from semcast.protocol.propagation.recovering import Past
+from semcast.protocol.propagation.recovering import Past, Report
 from semcast.protocol.propagation.resuming import Resuming
 from semcast.protocol.propagation.returning import Returning
 from semcast.protocol.propagation.rule_names import make_graph
@@ -134,8 +134,10 @@ class Affairs(Listener):
         # The seats of the newest graph; and the sites that have left, in the lives that did.
         self._seated: tuple[Seat, ...] = ()
         self._left: Final[dict[int, int]] = {}
-        # The newest graph of which the manager knew when this site reported what it has.
+        # The newest graph of which the manager knew when this site reported what it has; and when
+        # that was.
         self._reported: int = 0
+        self._reported_ns: i64 = 0
         # Graphs that are not known to be open everywhere; and the newest that is.
         self._past: Final[Past] = {}
         self._done: int = 0
@@ -391,7 +393,8 @@ class Affairs(Listener):
         wish = self.wish
         if wish is None:
             return
-        if self._turns.opening is None and not self.catching.busy:
+        waited = now_ns - self._reported_ns > 2 * self.config.silence_ns
+        if self._turns.opening is None and not self.catching.busy and waited:
             # If there was a recovery, it went by without this site.
             self._turns.frozen = False
         returning = self.returning
@@ -465,6 +468,9 @@ class Affairs(Listener):
         opening = self._turns.opening
         assert opening is not None
         self.manager.ballots.recall(recalled.promised, recalled.accepted)
+        if self._turns.before is not None:
+            # As the manager it may have to tell both again, to whoever was away too.
+            self.manager.decided(self._turns.before, now_ns)
         self.manager.decided(opening, now_ns)
         self._past[opening.number] = dict(opening.graph.groups)
         seat = opening.seat(self._me)
@@ -559,9 +565,20 @@ class Affairs(Listener):
         turns = self._turns
         turns.frozen = True
         self._reported = max(self._reported, number)
+        self._reported_ns = now_ns
         self.catching.give_up()
-        record = write_report(term, attempt, turns.report(), self._past, self._streams)
+        record = write_report(term, attempt, self._report(), self._past, self._streams)
         self.tell(site, record, now_ns)
+
+    def _report(self) -> Report:
+        """What this site has. One that comes back, and has opened no graph yet, does not report
+        what it does again: its former life had what comes before that, and it will have the rest.
+        """
+        report, since = self._turns.report(), self.returning.since
+        if report.graph or not since:
+            return report
+        later = [entry for entry in report.entries if entry.graph > since]
+        return Report(since, {}, later, report.last)
 
     def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
         """An opening was decided. One after a failure counts as soon as this site has what it
@@ -575,7 +592,7 @@ class Affairs(Listener):
         if not opening.recovers or opening.number <= known or seat is None:
             return
         if seat.life == self._source.incarnation:
-            missing = opening.missing_at(self._me, self._turns.report())
+            missing = opening.missing_at(self._me, self._report())
             self.catching.go_on_with(opening, record, missing, now_ns)
 
     def was_left(self, number: int) -> None:
