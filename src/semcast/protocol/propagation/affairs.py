@@ -469,7 +469,7 @@ class Affairs(Listener):
         assert opening is not None
         self.manager.ballots.recall(recalled.promised, recalled.accepted)
         if self._turns.before is not None:
-            # As the manager it may have to tell both again, to whoever was away too.
+            # As the manager it may have to close that for somebody who was away.
             self.manager.decided(self._turns.before, now_ns)
         self.manager.decided(opening, now_ns)
         self._past[opening.number] = dict(opening.graph.groups)
@@ -567,10 +567,10 @@ class Affairs(Listener):
         self._reported = max(self._reported, number)
         self._reported_ns = now_ns
         self.catching.give_up()
-        record = write_report(term, attempt, self._report(), self._past, self._streams)
+        record = write_report(term, attempt, self._own_report(), self._past, self._streams)
         self.tell(site, record, now_ns)
 
-    def _report(self) -> Report:
+    def _own_report(self) -> Report:
         """What this site has. One that comes back, and has opened no graph yet, does not report
         what it does again: its former life had what comes before that, and it will have the rest.
         """
@@ -592,7 +592,7 @@ class Affairs(Listener):
         if not opening.recovers or opening.number <= known or seat is None:
             return
         if seat.life == self._source.incarnation:
-            missing = opening.missing_at(self._me, self._report())
+            missing = opening.missing_at(self._me, self._own_report())
             self.catching.go_on_with(opening, record, missing, now_ns)
 
     def was_left(self, number: int) -> None:
