@@ -95,6 +95,7 @@ def rollback() -> bytes:
     """A site is told what to undo and what to do again."""
     out = RecordWriter(ROLLBACK)
     out.number(1)
+    out.number(2)
     out.count(1)
     STREAMS.write_id(out, entry("beta", 2))
     out.count(1)

@@ -56,7 +56,7 @@ from semcast.protocol.propagation.records import (
     write_report,
     write_want,
 )
-from semcast.protocol.propagation.recovering import Past
+from semcast.protocol.propagation.recovering import Past, Report
 from semcast.protocol.propagation.resuming import Resuming
 from semcast.protocol.propagation.returning import Returning
 from semcast.protocol.propagation.rule_names import make_graph
@@ -399,7 +399,8 @@ class Affairs(Listener):
         wish = self.wish
         if wish is None:
             return
-        if self._turns.opening is None and not self.catching.busy:
+        waited = now_ns - self._reported_ns > 2 * self.config.silence_ns
+        if self._turns.opening is None and not self.catching.busy and waited:
             # If there was a recovery, it went by without this site.
             self._turns.frozen = False
         returning = self.returning
@@ -576,16 +577,27 @@ class Affairs(Listener):
     def _report(self, site: int, now_ns: i64) -> None:
         self._reported_ns = now_ns
         term, attempt = self._attempt
-        record = write_report(term, attempt, self._turns.report(), self._past, self._streams)
+        record = write_report(term, attempt, self._own_report(), self._past, self._streams)
         self.tell(site, record, now_ns)
+
+    def _own_report(self) -> Report:
+        """What this site has. One that comes back, and has opened no graph yet, does not report
+        what it does again: its former life had what comes before that, and it will have the rest.
+        """
+        report, since = self._turns.report(), self.returning.since
+        if report.graph or not since:
+            return report
+        later = [entry for entry in report.entries if entry.graph > since]
+        return Report(since, {}, later, report.last)
 
     def _stand_still(self, now_ns: i64) -> None:
         """Whoever had this site stand still may be manager no more, and its recovery given up: then
         the next manager does not know that this site waits for one. Say so now and then.
         """
-        waits = self._turns.frozen and not self.catching.busy and not self.returning.out
+        waits = self._turns.frozen and self._reported and not self.catching.busy
         patience_ns = 2 * self.config.silence_ns
-        if waits and self._reported and now_ns - self._reported_ns > patience_ns:
+        inside = self._turns.number and not self.returning.out
+        if waits and inside and now_ns - self._reported_ns > patience_ns:
             self._report(self.manager.site, now_ns)
 
     def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
@@ -600,7 +612,7 @@ class Affairs(Listener):
         if not opening.recovers or opening.number <= known or seat is None:
             return
         if seat.life == self._source.incarnation:
-            missing = opening.missing_at(self._me, self._turns.report())
+            missing = opening.missing_at(self._me, self._own_report())
             self.catching.go_on_with(opening, record, missing, now_ns)
 
     def was_left(self, number: int) -> None:

@@ -51,6 +51,10 @@ class Catching:
         self._next: Opening | None = None
         self._record: bytes = b""
         self._missing: Final[deque[tuple[Entry, int]]] = deque()
+        # How many of these, at the front, a site that comes back does again. They come first,
+        # whoever fails meanwhile. And whether it has to stand still afterwards.
+        self._again: int = 0
+        self._stands = False
         self._fetched: Final[dict[tuple[int, str, int], Entry]] = {}
         self._tries: int = 0
         self.due_ns: i64 = NEVER
@@ -69,28 +73,35 @@ class Catching:
         if self._next is not None and self._next.number >= opening.number:
             return
         self._turns.frozen = True
+        self.give_up()
         self._next = opening
         self._record = record
         self._begin(missing, now_ns)
 
     def give_up(self) -> None:
-        """Others failed meanwhile: what is to be installed will be said anew."""
+        """Others failed meanwhile: what is to be installed will be said anew, but for what a site
+        that comes back does again.
+        """
         self._next = None
-        self._missing.clear()
-        self._fetched.clear()
-        self.due_ns = NEVER
+        self._stands = True
+        while len(self._missing) > self._again:
+            self._missing.pop()
+        if not self._missing:
+            self._fetched.clear()
+            self.due_ns = NEVER
 
     def redo(self, missing: list[tuple[Entry, int]], have: list[Entry], now_ns: i64) -> None:
         """A site that comes back installs these again, before anything else. `have`: those that it
         need not ask for.
         """
         if missing and not self.busy:
+            self._stands = self._turns.frozen
             self._turns.frozen = True
+            self._again = len(missing)
             self._begin(missing, now_ns)
             self._fetched.update({entry.at: entry for entry in have})
 
     def _begin(self, missing: list[tuple[Entry, int]], now_ns: i64) -> None:
-        self._missing.clear()
         self._missing.extend(missing)
         self._tries = 0
         self.due_ns = now_ns
@@ -99,30 +110,32 @@ class Catching:
         """Install what has come, in order; then go on."""
         if not self.busy:
             return
-        past = {} if self._next is None else self._next.past
         while self._missing:
             entry, _ = self._missing[0]
             found = self._fetched.get(entry.at) or self._turns.history.find(*entry.at)
-            if found is None and self._next is None and self._tries > REDO_TRIES:
+            if found is None and self._again and self._tries > REDO_TRIES:
                 # Nobody has it any more.
                 self._missing.popleft()
+                self._again -= 1
                 continue
             if found is None:
                 if self.due_ns <= now_ns or self.due_ns == NEVER:
                     self._fetch(now_ns)
                 return
+            past = {} if self._next is None or self._again else self._next.past
             if not self._turns.catch_up(found, past):
                 # The application has to make room first; there is nothing to ask for.
                 self.due_ns = NEVER
                 return
             self._missing.popleft()
+            self._again = max(self._again - 1, 0)
             self._fetched.pop(entry.at, None)
             self._tries = 0
         self.due_ns = NEVER
         self._fetched.clear()
         opening, self._next = self._next, None
         if opening is None:
-            self._turns.frozen = False
+            self._turns.frozen = self._stands
         else:
             self._turns.install(opening, self._record)
 

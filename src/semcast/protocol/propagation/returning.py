@@ -44,6 +44,9 @@ class Returning:
         # Of a life that comes back: the former one, and what that had installed.
         self.former: int = 0
         self.installed: list[Entry] = []
+        # The graph in which the others went on without the former life. What is of earlier ones,
+        # this life has from that, or is told to install again.
+        self.since: int = 0
         # INV-OWED: what the application is to undo and has not undone, in this order. [PROP §5.2.1]
         self.owed: list[Entry] = []
         # What was to be rolled back when this site was last told, until somebody asks.
@@ -76,6 +79,7 @@ class Returning:
         found = rollback(site, installed, agreed, floors, opening.past, survivors, again)
         out = RecordWriter(ROLLBACK)
         out.number(former)
+        out.number(opening.number)
         out.count(len(found.undo))
         for entry in found.undo:
             self._streams.write_id(out, entry)
@@ -121,7 +125,7 @@ class Returning:
         """What to roll back came; says what to install again and who has it, and what of that this
         site has itself.
         """
-        former = body.site()
+        former, since = body.site(), body.seq()
         undo = read_entry_ids(body, self._streams)
         redo = [(self._streams.read_id(body), body.site()) for _ in range(body.count(ENTRY_BYTES))]
         body.end()
@@ -139,6 +143,7 @@ class Returning:
         self.rollback = Rollback(tuple(self.owed), tuple(entry for entry, _ in redo))
         self.former = 0
         self.installed = []
+        self.since = since
         return redo, [known[entry.at] for entry, _ in redo if entry.at in known]
 
 

@@ -226,12 +226,18 @@ class FederationWorld(World):
     def _at_rest(self) -> bool:
         """Every site is also a member of just the groups that it wants, and has heard of others if
         it goes on where it was. If the others go on without a site that crashed, they have begun
-        to. Until then nobody knows what a site lacks.
+        to; and if they did so without one that only stood still, it has heard of that, so that all
+        have the same graph. Until then nobody knows what a site lacks.
         """
+        graphs: set[int] = set()
         for process in self._processes:
             life = process.life
             site = as_site(None if life is None or life.silent is not None else life.member)
-            if site is not None and not self._is_settled(site):
+            if site is None:
+                continue
+            graph = site.graph()
+            graphs.add(0 if graph is None else graph.number)
+            if len(graphs) > 1 or not self._is_settled(site):
                 self._rested_ns = -1
                 return False
         return super()._at_rest()
