@@ -4,6 +4,7 @@ Closed forms, and graphs of random groups.
 """
 
 import random
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from tests.model.brute_propagation import over_links, random_tree
 
 from semcast.model.propagation import TreeShape, broadcast, point_to_point
+from semcast.protocol.propagation.choices import Choice, Turn
+from semcast.protocol.propagation.generator import generate
+from semcast.protocol.propagation.rules import GREEDY, Rule
 from semcast.sim.propagation.graph_scenario import GraphScenario
-from semcast.sim.propagation.grids import GraphOutcome, measure
+from semcast.sim.propagation.grids import GraphOutcome, draw_groups, measure
 
 members = st.integers(2, 1000)
 delays_ms = st.integers(0, 1000)
@@ -130,6 +134,30 @@ def test_depth_extra_nodes_and_load_of_groups_of_5(point: tuple[int, int]) -> No
     assert found.mean("extra_nodes") == pytest.approx(extra, abs=0.5)
     assert found.mean("propagation_load_max") == pytest.approx(load, rel=0.1)
     assert found.mean("two_phase_load_max") == pytest.approx(two_phase, rel=0.1)
+
+
+class HighestLabel(Choice):
+    """The site in most groups, as in the paper; of several, the one of the highest label."""
+
+    def best(self, turn: Turn) -> int:
+        return max(turn.candidates, key=lambda site: (len(turn.field.left[site]), site))
+
+
+@pytest.mark.parametrize("groups", [10, 20, 40])
+def test_extra_nodes_depend_on_how_ties_are_broken(groups: int) -> None:
+    """On 20 sites ours makes fewer than the highest label alone, by a tenth at most. PROP §3.1"""
+    scenario = GraphScenario(sites=20, groups=groups)
+    means = []
+    for rule in (GREEDY, Rule((HighestLabel(),))):
+        graphs = [
+            generate(draw_groups(scenario, random.Random(f"{seed}")), rule=rule)
+            for seed in range(300)
+        ]
+        means.append(
+            fmean(len(graph.extra_nodes(name)) for graph in graphs for name in graph.groups)
+        )
+    ours, highest = means
+    assert ours < highest < 1.12 * ours
 
 
 def test_depth_rises_and_falls_again_as_groups_get_sparse() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
-from tests.protocol.propagation.company import Company
+from tests.protocol.propagation.company import MS, Company
 from tests.protocol.propagation.drawn_groups import FIGURE_3
 
 from semcast.errors import (
@@ -239,6 +239,73 @@ def test_sites_join_and_leave_under_traffic(leaver: str) -> None:
     assert_ordered(company, "abcd")
     assert sorted(company.texts("b")) == sorted(traffic.sent_to(("alpha", "beta")))
     assert [seat.name for seat in company.sites["b"].seats()] == list(left)
+
+
+@pytest.mark.parametrize("rule", ["greedy", "central"])
+@pytest.mark.parametrize("seed", range(16))
+def test_sites_that_leave_together_all_get_out(rule: str, seed: int) -> None:
+    """Also the manager, and whoever is left when it has gone. Nobody has failed, so nobody waits
+    for the time after which a silent site has.
+    """
+    small = {"alpha": "abc", "beta": "ab", "gamma": "bc"}
+    groups = {"alpha": "abc", "beta": "bde", "gamma": "cfg"} if seed % 2 else small
+    federation = FederationConfig(silence_ns=100_000 * MS, rule=rule)
+    company = Company(groups, seed=seed, federation=federation)
+    company.run(200)
+    Traffic(company, seed).send(20, "abc")
+    company.run(500)
+    rng = random.Random(seed)
+    leaves_ns = {letter: company.now_ns + rng.randrange(40) * MS for letter in company.sites}
+    for _ in range(1_500):
+        for letter, at_ns in leaves_ns.items():
+            site = company.sites.get(letter)
+            if site is None or company.now_ns < at_ns:
+                continue
+            site.begin_leaving(company.now_ns)
+            if site.may_leave([], company.now_ns):
+                company.crash(letter)
+        if not company.sites:
+            break
+        company.run(1)
+    assert not company.sites, "these cannot leave"
+
+
+def test_a_site_passes_on_its_last_also_if_only_one_other_is_left() -> None:
+    """A Close comes to the other through it, and would never come if it left before."""
+    company = Company({"alpha": "ab"})
+    company.run(200)
+    leaver = company.sites["b"]
+    graph = leaver.graph()
+    assert graph is not None
+    assert graph.parents == {2: -1, 1: 2}
+    leaver.begin_leaving(company.now_ns)
+    company.run(5)
+    company.cut = lambda one, _other: one == "b"
+    company.run(50)
+    assert leaver.groups() == ()
+    assert not leaver.may_leave([], company.now_ns)
+    company.cut = lambda _one, _other: False
+    company.run(200)
+    assert leaver.may_leave([], company.now_ns)
+    company.crash("b")
+    company.run(50)
+    assert [seat.name for seat in company.sites["a"].seats()] == ["a"]
+
+
+def test_a_site_does_not_wait_for_one_that_has_gone_before_it() -> None:
+    """What that one said last was lost, and it says nothing any more."""
+    company = Company({"alpha": "ab", "beta": "bc"})
+    company.run(200)
+    leaver = company.sites["b"]
+    leaver.begin_leaving(company.now_ns)
+    while leaver.groups():
+        company.run(0.1)
+    company.cut = lambda one, _other: one == "c"
+    company.run(20)
+    company.crash("c")
+    assert not leaver.may_leave([], company.now_ns)
+    company.run(1_500)
+    assert leaver.may_leave([], company.now_ns)
 
 
 def test_however_many_sites_came_and_left_another_one_may_come() -> None:

@@ -105,6 +105,11 @@ class SiteLink:
         """Whether anything waits, or is under way."""
         return any(lane.busy for lane in self.out)
 
+    @property
+    def owes(self) -> bool:
+        """Whether pieces came of which the other has not been told that they are here."""
+        return any(lane.fresh > 0 for lane in self.into)
+
     def on_timer(self, now_ns: i64) -> None:
         """Send again what nothing was heard of."""
         for lane in self.out:

@@ -605,7 +605,9 @@ class Manager:
         seat = opening.seat(self.site)
         heard = -1 if seat is None else self._sites.heard_ns(seat)
         waited = now_ns - max(heard, self._since_ns)
-        patience = self._config.silence_ns + line.index(self._me) * 2 * self._config.null_ns
+        # One that has left has not failed, and nobody need wait to be sure of it.
+        patience = 0 if seat is None else self._config.silence_ns
+        patience += line.index(self._me) * 2 * self._config.null_ns
         again = self._poll is None or now_ns - self._poll_ns > self._config.silence_ns
         if waited > patience and again:
             self._take_over(now_ns)

@@ -5,7 +5,7 @@ from typing import Final
 
 from semcast.errors import ConfigError
 from semcast.protocol.propagation.generator import central, generate, regenerate
-from semcast.protocol.propagation.graph import Graph
+from semcast.protocol.propagation.graph import NO_SITE, Graph
 from semcast.protocol.propagation.rules import FEWEST_EXTRA, GREEDY, Rule, spread
 
 CENTRAL: Final = "central"
@@ -25,11 +25,11 @@ def make_graph(
     center: int,
 ) -> Graph:
     """The graph of these groups. `old`: the one before it, if there was one; `center`: the site
-    that all messages go through, if the rule is "central" (PROP §4).
+    that all messages go through, if the rule is "central" (PROP §4), NO_SITE if none is left.
     """
-    if rule == CENTRAL:
+    if rule == CENTRAL and center != NO_SITE:
         return central(groups, center, number)
-    found = _RULES.get(rule)
+    found = _RULES["greedy"] if rule == CENTRAL else _RULES.get(rule)
     if found is None:
         raise ConfigError(f"rule {rule!r}; choose one of {', '.join(map(repr, RULE_NAMES))}")
     if old is None:

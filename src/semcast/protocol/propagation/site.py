@@ -478,7 +478,7 @@ class Site(Federated):
         return self._leaving
 
     def settled(self, silent: list[int]) -> bool:
-        if len(self.seats()) <= 1:
+        if self._alone:
             return True  # nobody else lacks anything
         if self._own.held > 0 or self._affairs.returning.out:
             return False
@@ -494,10 +494,29 @@ class Site(Federated):
         if self._own.held == 0:
             self._leave(now_ns)
         opening = self._turns.opening
-        if opening is None or len(opening.seats) == 1 or self._affairs.returning.out:
+        if opening is None or self._affairs.returning.out:
             return True
+        # A site that has left before this one hears nothing any more, and is not in any list.
+        silent = [*silent, *self._unheard(now_ns)]
+        for one in self._neighbours.all():
+            # If that one is about to leave too, it waits to hear that what it passed on is here.
+            if one.link.owes and one.to.sender not in silent:
+                return False
         gone = opening.seat(int(self.me.sender)) is None
-        return gone and self._affairs.may_go(now_ns) and self.settled(silent)
+        return self._alone or (gone and self._affairs.may_go(now_ns) and self.settled(silent))
+
+    def _unheard(self, now_ns: i64) -> list[int]:
+        """The sites that this one dealt with, and has not heard for too long."""
+        return [
+            int(one.to.sender)
+            for one in self._neighbours.all()
+            if 0 <= one.link.heard_ns < now_ns - self.federation.silence_ns
+        ]
+
+    @property
+    def _alone(self) -> bool:
+        """Whether there is no other site."""
+        return all(seat.sender == self.me.sender for seat in self.seats())
 
     def stats(self) -> dict[str, int]:
         lines = [(one.forward, one.came, one.offered) for one in self._neighbours.all()]
