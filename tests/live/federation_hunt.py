@@ -157,8 +157,12 @@ class Hunt:
             if until_s > self.now_s and not everybody:
                 continue
             site = self.sites[letter]
-            self.network.unplugged.discard(site.session.transport.address[0])
-            if not site.member.running:
+            host = site.session.transport.address[0]
+            if host in self.network.unplugged:
+                self.network.unplugged.remove(host)
+                # The others may have gone on without it, which it has to hear first.
+                self.hurt[letter] = self.now_s + 6 * SILENCE_S
+            elif not site.member.running:
                 self.start(letter)
                 # It counts as missing until the others had time to go on without it.
                 self.hurt[letter] = self.now_s + 6 * SILENCE_S

@@ -111,6 +111,27 @@ def test_a_site_that_left_begins_anew(tmp_path: Path) -> None:
     assert_all_have(sites, sent)
 
 
+def test_who_leaves_while_others_count_on_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Nobody goes on without it (PROP §5.2.2): if it forgot all, they would wait for ever."""
+    network = FakeNetwork(seed=22)
+    sites = formed(network, tmp_path, "atomic")
+    sent = flood(network, sites, 3)
+    run_and_take(network, sites, 3)
+    away, leaver = sites[4], sites[2]
+    away.member.crash()
+    assert not network.run(lambda: leaver.session.may_leave(leaver.member.now_ns), 3)
+    leaver.member.leave()
+    assert leaver.session.settled, "it owes nobody a message"
+    network.run(seconds=1)
+    for one in (away, leaver):
+        one.restart()
+    assert network.run(lambda: all(one.inside for one in sites), 20)
+    sent |= flood(network, sites, 3)
+    run_and_take(network, sites, 5)
+    assert_agree(sites)
+    assert_all_have(sites, sent)
+
+
 @pytest.mark.parametrize("away_s", [0.0, 3.0])
 @pytest.mark.parametrize("restarts", [1, 2])
 @pytest.mark.parametrize("victim", range(5))

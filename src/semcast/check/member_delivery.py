@@ -8,8 +8,8 @@ that has come to rest, m for group α is owed as follows.
 - A life that is lost received m under g, and m's source is correct: every correct site has it that
   was in α in g and ever since. The source sends m again to those who went on (PROP §5.2.1).
 - A life of a site undid m, which a correct site received under a graph that the lives before that
-  one knew, and so is part of what the survivors agreed on: the site has it again, if it is in α in
-  the end.
+  one knew, and has, and so is part of what the survivors agreed on: the site has it again, if it is
+  in α in the end.
 - Nobody received m, nor any m' that replaces it, although its source is correct and α has correct
   members since the first graph, others than a source that does not get its own: the source is told
   of. A group that was without members for a time has nobody to whom its messages are owed.
@@ -76,7 +76,7 @@ class MemberDeliveryKernel(Kernel):
                 self._ask_source(number, mask)
             elif self._correct & ~mask:
                 owing = self._owing(received[number], undone.get(number, 0), number)
-                again = self._undone(undone.get(number, 0), received[number], number)
+                again = self._undone(undone.get(number, 0), received[number], number, mask)
                 self._tell(number, owing, again, mask)
 
     def _note_received(
@@ -166,9 +166,11 @@ class MemberDeliveryKernel(Kernel):
                 found.setdefault(n, nodes_in(kept)[0])
         return found
 
-    def _undone(self, undone: int, received: dict[int, int], number: int) -> dict[int, int]:
+    def _undone(
+        self, undone: int, received: dict[int, int], number: int, has: int
+    ) -> dict[int, int]:
         """By node that undid a message and is in its group in the end: one that received it under
-        a graph that the site knew before.
+        a graph that the site knew before, and has not undone it as well.
         """
         found: dict[int, int] = {}
         if not undone:
@@ -177,7 +179,7 @@ class MemberDeliveryKernel(Kernel):
         members = sites.members(self.group.sent.gids[number], sites.newest)
         for n in nodes_in(undone & members & self._correct):
             for graph, nodes in received.items():
-                others = nodes_in(nodes & self._correct & ~(1 << n))
+                others = nodes_in(nodes & self._correct & has & ~(1 << n))
                 if others and graph <= self._undone_after[number, n]:
                     found[n] = others[0]
         return found

@@ -34,6 +34,8 @@ _MS: Final = 1_000_000
 # Who has heard nobody for so long begins the federation by itself. Of two that were begun apart the
 # sites of one have to come anew, so this is long.
 _ALONE_NS: Final = 1_000 * _MS
+# Who was put out looks for the others for so long.
+_BACK_NS: Final = 10_000 * _MS
 # If it was woken later than this to do so, it could hear nobody meanwhile, and waits for as much
 # longer; but no more than so often.
 _LATE_NS: Final = 50 * _MS
@@ -152,7 +154,13 @@ class FederationSession(OpenSession):
         """When to begin alone, if nothing is heard until then."""
         if self._awaited and self._awaited[0] != self.config.name:
             return NEVER
-        return max(self._seek_ns + _ALONE_NS, self._heard_ns + _WAIT_NS)
+        return max(self._seek_ns + self._patience_ns(), self._heard_ns + _WAIT_NS)
+
+    def _patience_ns(self) -> int:
+        """For how long it looks for others at least. If it was put out, these were there a moment
+        ago, and have to say what is to be rolled back.
+        """
+        return _BACK_NS if self._came_back else _ALONE_NS
 
     def _puts_off(self, now_ns: int) -> bool:
         """Whether to wait for longer before it begins alone, since it was woken late to do so."""
@@ -160,7 +168,7 @@ class FederationSession(OpenSession):
         if late_ns <= _LATE_NS or self._put_off == _PUT_OFF_MAX:
             return False
         self._put_off += 1
-        self._seek_ns = now_ns + min(late_ns, _ALONE_NS) - _ALONE_NS
+        self._seek_ns = now_ns + min(late_ns, _ALONE_NS) - self._patience_ns()
         return True
 
     def _rejoin(self, now_ns: int, why: str = "") -> None:
@@ -376,7 +384,8 @@ class FederationSession(OpenSession):
 
     def leave(self, now_ns: int) -> None:
         super().leave(now_ns)
-        if self.settled and self.store is not None:
+        gone = self.site is None or self.site.has_left
+        if gone and self.settled and self.store is not None:
             self.store.replace([])  # there is nothing to go on with
 
     def close(self) -> None:

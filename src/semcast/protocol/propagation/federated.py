@@ -130,6 +130,11 @@ class Federated(Machine):
         """Whether too few sites are heard for the others to go on."""
         return False
 
+    @property
+    def has_left(self) -> bool:
+        """Whether nobody counts on this site any more."""
+        return True
+
     def cannot_lose(self, lost: set[int]) -> bool:  # noqa: ARG002
         """Whether the federation can never go on again if the lives of these sites are over."""
         return False

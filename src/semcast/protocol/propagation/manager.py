@@ -397,10 +397,17 @@ class Manager:
         if number != proposal.number:
             return
         self._accepts.add(site)
-        if not is_quorum(before.seats, self._accepts):
+        known = before.number >= proposal.number
+        if not known and not is_quorum(before.seats, self._accepts):
             return
         self._proposal = None
         self._recovery = None
+        if known:
+            # A former manager had it decided, and this site has heard of that meanwhile.
+            self._finish(now_ns)
+            if not self._go_on(now_ns):
+                self._act_ns = now_ns
+            return
         record = self._record
         self.decided(proposal, now_ns)
         if proposal.manager != self._me:

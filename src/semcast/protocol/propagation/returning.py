@@ -111,6 +111,11 @@ class Returning:
             source = Source(self._me.sender, former)
             self._observer.progress("recall", source, len(owed), None, 0)
 
+    def begin_anew(self) -> None:
+        """What comes now comes after all that a former life has delivered, as it is."""
+        self.former = 0
+        self.installed = []
+
     def undid(self, stream: Source, seq: int) -> None:
         """The application has undone a message."""
         for at, entry in enumerate(self.owed):

@@ -194,6 +194,8 @@ class Site(Federated):
         assert wish is not None
         assert self._turns.opening is None
         graph = make_graph(self.federation.rule, groups_of((wish,)), 1, None, int(self.me.sender))
+        # Nobody is there who knows what a former life is to undo; to be told later is too late.
+        self._affairs.returning.begin_anew()
         begun = (wish.life, int(self.me.sender))
         opening = Opening(graph, (wish,), int(self.me.sender), begun=begun)
         self._affairs.begin(opening, now_ns)
@@ -421,6 +423,11 @@ class Site(Federated):
     def begun(self) -> tuple[int, int]:
         opening = self._turns.opening
         return (0, 0) if opening is None else opening.begun
+
+    @property
+    def has_left(self) -> bool:
+        opening = self._turns.opening
+        return opening is None or self._alone or opening.seat(int(self.me.sender)) is None
 
     def is_minority(self, now_ns: int) -> bool:
         return self._affairs.manager.is_minority(now_ns)
