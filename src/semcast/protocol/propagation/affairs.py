@@ -284,6 +284,9 @@ class Affairs(Listener):
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
         seat = opening.seat(self._me)
         wish = self.wish
+        if seat is None and wish is not None and not self.leaves:
+            # A former life had asked to leave, and was granted it: this one comes anew.
+            self.returning.was_left(opening.number)
         if seat is None or wish is None:
             return
         if seat.version > wish.version:

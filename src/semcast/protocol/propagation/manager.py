@@ -397,12 +397,12 @@ class Manager:
         if number != proposal.number:
             return
         self._accepts.add(site)
-        known = before.number >= proposal.number
-        if not known and not is_quorum(before.seats, self._accepts):
+        is_decided = before.number >= proposal.number
+        if not is_decided and not is_quorum(before.seats, self._accepts):
             return
         self._proposal = None
         self._recovery = None
-        if known:
+        if is_decided:
             # A former manager had it decided, and this site has heard of that meanwhile.
             self._finish(now_ns)
             if not self._go_on(now_ns):
