@@ -222,9 +222,9 @@ FEDERATION_MUTANTS: Final = (
         "federations",
         (
             Patch(
-                "protocol/propagation/affairs.py",
-                "        turns.frozen = True\n        self._reported",
-                "        self._reported",
+                "protocol/propagation/standing.py",
+                "        self._turns.frozen = True\n        self.reported",
+                "        self.reported",
             ),
         ),
         first=99,

@@ -15,13 +15,14 @@ from semcast.ids import NEVER, Source
 from semcast.protocol.observer import Observer
 from semcast.protocol.propagation.catching import Catching
 from semcast.protocol.propagation.config import FederationConfig, Seat, groups_of
-from semcast.protocol.propagation.entries import Streams, read_group
+from semcast.protocol.propagation.departed import Departed
+from semcast.protocol.propagation.entries import Streams
 from semcast.protocol.propagation.graph import NO_SITE, Graph
 from semcast.protocol.propagation.manager import Manager, Sites
 from semcast.protocol.propagation.memory import Memory, Recalled
 from semcast.protocol.propagation.neighbour import Listener, Neighbour, Neighbours
 from semcast.protocol.propagation.own import Own
-from semcast.protocol.propagation.passing import Passing
+from semcast.protocol.propagation.progress import Progress
 from semcast.protocol.propagation.records import (
     ACCEPT,
     BOUNCE,
@@ -31,7 +32,6 @@ from semcast.protocol.propagation.records import (
     FETCHED,
     FLOOR,
     FREEZE,
-    NO_TERM,
     OPEN,
     OPENED,
     POLL,
@@ -45,29 +45,24 @@ from semcast.protocol.propagation.records import (
     SETTLED,
     WANT,
     Opening,
-    Term,
     read_motion,
     read_opening,
-    read_places,
     read_report,
     read_want,
     write_numbers,
-    write_places,
-    write_report,
     write_want,
 )
-from semcast.protocol.propagation.recovering import Past, Report
+from semcast.protocol.propagation.recovering import Past
 from semcast.protocol.propagation.resuming import Resuming
 from semcast.protocol.propagation.returning import Returning
 from semcast.protocol.propagation.rule_names import make_graph
+from semcast.protocol.propagation.standing import Standing
 from semcast.protocol.propagation.turns import Turns
 from semcast.wire.record_fields import RecordReader, RecordWriter
 
 # What only a site that has a seat, in the life that the seat is for, can say to a manager: the word
 # of another life would make a majority of sites that are not there.
 _OF_SEATS: Final = (PROMISE, ACCEPT, REPORT, OPENED)
-# Of how many sites that have left it is known how the links to them stand.
-LEFT_MAX: Final = 32
 
 
 @final
@@ -131,16 +126,7 @@ class Affairs(Listener):
         self._ask_ns: i64 = NEVER
         self._contacts: Final[list[Source]] = []
         self._contact: int = 0
-        self._settle_ns: i64 = NEVER
         self._look_ns: i64 = NEVER
-        # The seats of the newest graph; and the sites that have left, in the lives that did.
-        self._seated: tuple[Seat, ...] = ()
-        self._left: Final[dict[int, int]] = {}
-        # The newest graph of which the manager knew when this site reported what it has; for which
-        # attempt of which manager it did, and when.
-        self._reported: int = 0
-        self._attempt: tuple[Term, int] = (NO_TERM, 0)
-        self._reported_ns: i64 = 0
         # Graphs that are not known to be open everywhere; and the newest that is.
         self._past: Final[Past] = {}
         self._done: int = 0
@@ -149,6 +135,13 @@ class Affairs(Listener):
         )
         self.returning: Final = Returning(me, streams, turns.delivery, memory, observer)
         self.resuming: Final = Resuming(me, own, turns, neighbours, self._tell_later)
+        self._progress: Final = Progress(
+            self._me, config.settle_ns, own, turns, streams, self._tell_later
+        )
+        self._departed: Final = Departed(self._me, config.silence_ns, own, neighbours)
+        self._standing: Final = Standing(
+            2 * config.silence_ns, turns, self.catching, self.returning, streams, self._tell_later
+        )
 
     # -- telling -----------------------------------------------------------------------------------
 
@@ -188,7 +181,7 @@ class Affairs(Listener):
         kind = record[0]
         site = int(source.sender)
         if kind in (BOUNCE, SETTLED, REACHED, FLOOR):
-            self._on_progress(kind, body, site)
+            self._progress.on_record(kind, body, site)
         elif kind == FETCH:
             self.catching.on_fetch(body, site)
         elif kind == FETCHED:
@@ -228,57 +221,23 @@ class Affairs(Listener):
 
     def _after_work(self, now_ns: i64) -> None:
         turns = self._turns
-        for entry, primary in turns.bounces:
-            out = RecordWriter(BOUNCE)
-            out.source(entry.stream)
-            out.text(entry.group)
-            out.number(entry.seq)
-            out.number(entry.attempt)
-            out.number(turns.number)
-            out.number(primary)
-            self.tell(int(entry.stream.site), out.take(), now_ns)
-        turns.bounces.clear()
+        self._progress.bounce()
         for opening, before in turns.opened:
             if before is not None:
-                self._tell_sources(before, now_ns)
+                self._progress.tell_sources(before)
             self._past[opening.number] = dict(opening.graph.groups)
             self.manager.decided(opening, now_ns)
             self.returning.opened(opening)
             self.resuming.opened(opening)
             for site, life in opening.gone:
                 self._neighbours.forget(site, life)
-            self._note_left(opening)
+            self._departed.note(opening)
             self._after_opening(opening, now_ns)
         turns.opened.clear()
         for site in self._own.targets():
             self._know(site)
         self.resuming.ask()
-        passing = turns.passing
-        if passing is not None:
-            passing.catch_up()
-        if passing is not None and (passing.groups_changed or passing.streams_changed):
-            self._settle_ns = min(self._settle_ns, now_ns + self.config.settle_ns)
-
-    def _note_left(self, opening: Opening) -> None:
-        """Note who has no seat any more."""
-        for seat in self._seated:
-            if opening.seat(seat.sender) is None:
-                self._left[seat.sender] = seat.life
-        self._seated = opening.seats
-
-    def _forget_left(self, now_ns: i64) -> None:
-        """Nothing waits any longer for sites that have left and are not heard any more; and of many
-        only the last ones stay neighbours.
-        """
-        for site, life in list(self._left.items()):
-            neighbour = self._neighbours.find(site)
-            if neighbour is None or neighbour.to.incarnation > life:
-                del self._left[site]
-            elif now_ns - neighbour.link.heard_ns > self.config.silence_ns:
-                neighbour.forward.clear()
-                if len(self._left) > LEFT_MAX and site not in self._own.targets():
-                    self._neighbours.forget(site, life)
-                    del self._left[site]
+        self._progress.look(now_ns)
 
     def _after_opening(self, opening: Opening, now_ns: i64) -> None:
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
@@ -298,89 +257,6 @@ class Affairs(Listener):
             self._ask_ns = NEVER
         if self._look_ns == NEVER:
             self._look_ns = now_ns + self.config.null_ns
-
-    # -- how messages get on -----------------------------------------------------------------------
-
-    def _on_progress(self, kind: int, body: RecordReader, site: int) -> None:
-        turns = self._turns
-        passing = turns.passing
-        if kind == BOUNCE:
-            source = body.source()
-            group = read_group(body)
-            seq, attempt = body.seq(), body.seq()
-            graph, primary = body.seq_or_none(), body.number()
-            body.end()
-            stream = self._streams.stream(int(source.sender), int(source.incarnation), group)
-            self._own.bounced(stream, seq, attempt, graph, primary)
-        elif kind == SETTLED:
-            graph = body.seq_or_none()
-            for _ in range(body.count(28)):
-                life, group = body.site(), read_group(body)
-                accepted, stable = body.seq_or_none(), body.seq_or_none()
-                self._own.settled(
-                    self._streams.stream(self._me, life, group), graph, accepted, stable
-                )
-            body.end()
-        else:
-            graph, places = read_places(body)
-            if passing is None or graph != turns.number:
-                return
-            if kind == REACHED:
-                for group, place in places:
-                    passing.child_reached(site, group, place)
-            elif passing.graph.parent(self._me) == site:
-                self._settle_below(graph, places)
-
-    def _settle_below(self, graph: int, places: list[tuple[str, int]]) -> None:
-        """Everybody has these: forget them, and tell the children."""
-        turns = self._turns
-        assert turns.passing is not None
-        rows: dict[int, list[tuple[str, int]]] = {}
-        for group, place in places:
-            turns.history.settle(graph, group, place)
-            for child in turns.passing.graph.next_sites(self._me, group):
-                rows.setdefault(child, []).append((group, place))
-        for child, below in rows.items():
-            self.tell(child, write_places(FLOOR, graph, below), 0)
-
-    def _settle(self, now_ns: i64) -> None:
-        """Say what has changed: to the parent, to the children, and to sources."""
-        self._settle_ns = NEVER
-        turns = self._turns
-        passing = turns.passing
-        if passing is None:
-            return
-        up: list[tuple[str, int]] = []
-        down: list[tuple[str, int]] = []
-        for group in passing.groups_changed:
-            if passing.is_primary(group):
-                down.append((group, passing.floor(group)))
-            else:
-                up.append((group, passing.reached(group)))
-        parent = passing.graph.parent(self._me)
-        if up and parent != NO_SITE:
-            self.tell(parent, write_places(REACHED, turns.number, up), now_ns)
-        if down:
-            self._settle_below(turns.number, down)
-        passing.groups_changed.clear()
-        self._tell_sources(passing, now_ns)
-
-    def _tell_sources(self, passing: Passing, now_ns: i64) -> None:
-        """Tell sources which of their messages have a place, and which everybody has."""
-        sources: dict[int, list[Source]] = {}
-        for stream in passing.streams_changed:
-            sources.setdefault(int(stream.site), []).append(stream)
-        for site, streams in sources.items():
-            out = RecordWriter(SETTLED)
-            out.number(passing.graph.number)
-            out.count(len(streams))
-            for stream in streams:
-                out.number(stream.incarnation)
-                out.text(stream.group)
-                out.number(passing.last.get(stream, 0))
-                out.number(passing.settled(stream))
-            self.tell(site, out.take(), now_ns)
-        passing.streams_changed.clear()
 
     # -- coming and going --------------------------------------------------------------------------
 
@@ -402,7 +278,7 @@ class Affairs(Listener):
         wish = self.wish
         if wish is None:
             return
-        waited = now_ns - self._reported_ns > 2 * self.config.silence_ns
+        waited = self._standing.has_waited(now_ns)
         if self._turns.opening is None and not self.catching.busy and waited:
             # If there was a recovery, it went by without this site.
             self._turns.frozen = False
@@ -458,7 +334,7 @@ class Affairs(Listener):
         if site == self.manager.site:
             self._ask_ns = min(self._ask_ns, now_ns)
             self.tell(site, write_numbers(OPENED, self._turns.number), now_ns)
-        self._settle_ns = min(self._settle_ns, now_ns)
+        self._progress.say_soon(now_ns)
 
     def greet(self, source: Source, known: bool, now_ns: i64) -> None:
         """A site is met in this life for the first time. `known`: it was met in a former one."""
@@ -485,9 +361,9 @@ class Affairs(Listener):
         seat = opening.seat(self._me)
         if seat is not None:
             self.wish = seat
-        self._seated = opening.seats
+        self._departed.note(opening)
         self._look_ns = now_ns + self.config.null_ns
-        self._settle_ns = now_ns
+        self._progress.say_soon(now_ns)
         self.resuming.begin()
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
 
@@ -516,7 +392,7 @@ class Affairs(Listener):
             attempt, number = body.seq_or_none(), body.seq_or_none()
             body.end()
             if manager.ballots.promise(term):
-                self._freeze(term, attempt, number, site, now_ns)
+                self._standing.begin(term, attempt, number, self._past, site, now_ns)
         elif kind in (POLL, ACCEPT):
             term = (body.seq_or_none(), body.site())
             number = body.seq_or_none()
@@ -565,44 +441,6 @@ class Affairs(Listener):
 
     # -- recovery ----------------------------------------------------------------------------------
 
-    def _freeze(
-        self, term: tuple[int, int], attempt: int, number: int, site: int, now_ns: i64
-    ) -> None:
-        """Stand still, and say what there is. What follows comes after the graph `number`: if this
-        site was about to go on with one up to that, it is not to do so after its report.
-        """
-        self._turns.frozen = True
-        self._reported = max(self._reported, number)
-        self._attempt = term, attempt
-        self.catching.give_up()
-        self._report(site, now_ns)
-
-    def _report(self, site: int, now_ns: i64) -> None:
-        self._reported_ns = now_ns
-        term, attempt = self._attempt
-        record = write_report(term, attempt, self._own_report(), self._past, self._streams)
-        self.tell(site, record, now_ns)
-
-    def _own_report(self) -> Report:
-        """What this site has. One that comes back, and has opened no graph yet, does not report
-        what it does again: its former life had what comes before that, and it will have the rest.
-        """
-        report, since = self._turns.report(), self.returning.since
-        if report.graph or not since:
-            return report
-        later = [entry for entry in report.entries if entry.graph > since]
-        return Report(since, {}, later, report.last)
-
-    def _stand_still(self, now_ns: i64) -> None:
-        """Whoever had this site stand still may be manager no more, and its recovery given up: then
-        the next manager does not know that this site waits for one. Say so now and then.
-        """
-        waits = self._turns.frozen and self._reported and not self.catching.busy
-        patience_ns = 2 * self.config.silence_ns
-        inside = self._turns.number and not self.returning.out
-        if waits and inside and now_ns - self._reported_ns > patience_ns:
-            self._report(self.manager.site, now_ns)
-
     def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
         """An opening was decided. One after a failure counts as soon as this site has what it
         lacks; others come down the tree.
@@ -611,11 +449,11 @@ class Affairs(Listener):
         # The manager lets in whoever comes back before it has opened this graph itself.
         self.returning.opened(opening)
         seat = opening.seat(self._me)
-        known = max(self._turns.number, self._reported)
+        known = max(self._turns.number, self._standing.reported)
         if not opening.recovers or opening.number <= known or seat is None:
             return
         if seat.life == self._source.incarnation:
-            missing = opening.missing_at(self._me, self._own_report())
+            missing = opening.missing_at(self._me, self._standing.report())
             self.catching.go_on_with(opening, record, missing, now_ns)
 
     def was_left(self, number: int) -> None:
@@ -635,40 +473,27 @@ class Affairs(Listener):
 
     def next_deadline_ns(self) -> i64:
         """When `on_timer` is due."""
-        soonest = min(self._settle_ns, self._ask_ns, self.catching.due_ns)
+        soonest = min(self._progress.due_ns, self._ask_ns, self.catching.due_ns)
         return min(soonest, self.manager.next_deadline_ns(self._look_ns))
 
     def on_timer(self, now_ns: i64) -> None:
         """Do what is due."""
-        if self._settle_ns <= now_ns:
-            self._settle(now_ns)
+        if self._progress.due_ns <= now_ns:
+            self._progress.say()
         if self._ask_ns <= now_ns:
             self._ask(now_ns)
         if self._look_ns <= now_ns:
             self._look_ns = now_ns + self.config.null_ns
             self._say_alive(now_ns)
-            self._see_targets(now_ns)
-            self._forget_left(now_ns)
-            self._stand_still(now_ns)
+            if self._turns.opening is not None:
+                self._departed.send_elsewhere(self._turns.opening, now_ns)
+            self._departed.forget(now_ns)
+            self._standing.remind(self.manager.site, self._past, now_ns)
             self._turns.forget_streams()
             if self._turns.opening is not None and not self._turns.frozen:
                 self._memory.look()
         if not self.returning.out:
             self.manager.on_timer(now_ns)
-
-    def _see_targets(self, now_ns: i64) -> None:
-        """Wait no longer for sites that have left. They go when others have heard what of their
-        messages has a place.
-        """
-        opening = self._turns.opening
-        if opening is None:
-            return
-        for target in self._own.targets():
-            neighbour = self._neighbours.find(target)
-            heard = -1 if neighbour is None else neighbour.link.heard_ns
-            left = target not in (NO_SITE, self._me) and opening.seat(target) is None
-            if left and now_ns - heard > self.config.silence_ns:
-                self._own.give_up_on(target, opening.graph)
 
     def _say_alive(self, now_ns: i64) -> None:
         """Let those who watch this site hear of it, if they have not lately."""
