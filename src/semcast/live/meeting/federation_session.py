@@ -154,6 +154,9 @@ class FederationSession(OpenSession):
         """When to begin alone, if nothing is heard until then."""
         if self._awaited and self._awaited[0] != self.config.name:
             return NEVER
+        if self.config.recovery == ATOMIC and self.site is not None and self.site.has_asked:
+            # Those whom it has asked may let this life in at any time, and would wait for it then.
+            return NEVER
         return max(self._seek_ns + self._patience_ns(), self._heard_ns + _WAIT_NS)
 
     def _patience_ns(self) -> int:
@@ -218,7 +221,9 @@ class FederationSession(OpenSession):
         super().say_hello(now_ns)
 
     def _shows_itself(self) -> bool:
-        return super()._shows_itself() or self._open.minority
+        # The first of all may be away, if others wait for it.
+        decides = self.site is not None and self.site.manager() == self.me.sender
+        return super()._shows_itself() or decides or self._open.minority
 
     def _is_named(self) -> bool:
         """A view names lives that are over until all have heard of those that came back."""

@@ -243,9 +243,10 @@ class Affairs(Listener):
         self.tell(self.manager.site, write_numbers(OPENED, opening.number), now_ns)
         seat = opening.seat(self._me)
         wish = self.wish
-        if seat is None and wish is not None and not self.leaves:
-            # A former life had asked to leave, and was granted it: this one comes anew.
-            self.returning.was_left(opening.number)
+        if seat is None and not self.leaves:
+            # A former life had asked to leave, and was granted it: this one asks to be let in.
+            self._contacts[:] = [one.source for one in opening.seats]
+            self._ask_ns = now_ns
         if seat is None or wish is None:
             return
         if seat.version > wish.version:
@@ -268,9 +269,20 @@ class Affairs(Listener):
             self._contact = 0
             self._ask_ns = min(self._ask_ns, now_ns)
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether this site knows somebody whom it asks to be let in."""
+        return bool(self._contacts)
+
     def ask(self, now_ns: i64) -> None:
         """Ask for what the application wants, soon."""
         self._ask_ns = min(self._ask_ns, now_ns)
+
+    @property
+    def _is_in(self) -> bool:
+        """Whether this site has a seat in the graph that counts."""
+        opening = self._turns.opening
+        return opening is not None and opening.seat(self._me) is not None
 
     def _ask(self, now_ns: i64) -> None:
         """Ask the manager for what the application wants; a newcomer asks whom it knows."""
@@ -284,7 +296,7 @@ class Affairs(Listener):
             self._turns.frozen = False
         returning = self.returning
         record = write_want(wish, self.leaves, returning.former, returning.installed, self._streams)
-        if self._turns.opening is not None:
+        if self._is_in or self.leaves:
             self.tell(self.manager.site, record, now_ns)
         elif self._contacts:
             contact = self._contacts[self._contact % len(self._contacts)]
@@ -307,7 +319,7 @@ class Affairs(Listener):
         elif kind == REFER:
             manager = body.source()
             body.end()
-            if self._turns.opening is None and manager.sender != self._me:
+            if not self._is_in and manager.sender != self._me:
                 self._contacts.insert(0, manager)
                 del self._contacts[8:]
                 self._contact = 0

@@ -131,6 +131,11 @@ class Federated(Machine):
         return False
 
     @property
+    def has_asked(self) -> bool:
+        """Whether it has asked others to let it in."""
+        return False
+
+    @property
     def has_left(self) -> bool:
         """Whether nobody counts on this site any more."""
         return True

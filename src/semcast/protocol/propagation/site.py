@@ -425,6 +425,10 @@ class Site(Federated):
         return (0, 0) if opening is None else opening.begun
 
     @property
+    def has_asked(self) -> bool:
+        return self._affairs.has_asked
+
+    @property
     def has_left(self) -> bool:
         opening = self._turns.opening
         return opening is None or self._alone or opening.seat(int(self.me.sender)) is None
