@@ -439,7 +439,7 @@ FEDERATION_MUTANTS: Final = (
         "federations",
         (
             Patch(
-                "protocol/propagation/manager.py",
+                "protocol/propagation/decided.py",
                 "        least = min(self._opened",
                 "        least = max(self._opened",
             ),

@@ -6,82 +6,47 @@ at its roots (PROP §5.1). When sites fail it stops the others, collects their h
 graph without the failed, with the history that all survivors go on from (PROP §5.2.1); or, if
 recovery is atomic, it waits for them (PROP §5.2.2). If the manager fails, the first site that
 notices takes over and finishes what was begun.
+
+This file says what the manager does, and when. What it knows is kept by `Decided`, `Wishes`,
+`Recovery` and, of who follows it, `Candidacy`.
 """
 
-from abc import ABC, abstractmethod
 from typing import Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
-from semcast.errors import ConfigError, RemoteProtocolError
+from semcast.errors import RemoteProtocolError
 from semcast.ids import NEVER, Source
-from semcast.protocol.propagation.config import FederationConfig, Seat, check_groups, groups_of
-from semcast.protocol.propagation.council import Ballots, Poll, is_quorum
+from semcast.protocol.propagation.candidacy import Candidacy
+from semcast.protocol.propagation.config import FederationConfig, Seat
+from semcast.protocol.propagation.council import Ballots, is_quorum
+from semcast.protocol.propagation.decided import UNFINISHED_MAX, Decided
 from semcast.protocol.propagation.entries import Streams
-from semcast.protocol.propagation.graph import Graph
+from semcast.protocol.propagation.hands import Sites
 from semcast.protocol.propagation.memory import Memory
 from semcast.protocol.propagation.records import (
     ACCEPT,
     DONE,
     FREEZE,
     NO_TERM,
-    POLL,
     PROMISE,
     PROPOSE,
     Opening,
     Term,
     read_opening,
-    with_life,
     write_close,
     write_motion,
     write_numbers,
     write_opening,
 )
-from semcast.protocol.propagation.recovering import (
-    Past,
-    Report,
-    installed_floors,
-    merge,
-    newest,
-)
+from semcast.protocol.propagation.recovering import Past, Report
+from semcast.protocol.propagation.recovery import Recovery
+from semcast.protocol.propagation.wishes import Wishes
+
+__all__ = ["Manager", "Sites"]
 
 # Wishes that come within this time share a graph.
 GATHER_NS: Final = 10_000_000
-# How many graphs may be opened before the first of them is open everywhere.
-UNFINISHED_MAX: Final = 4
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Sites(ABC):
-    """What a manager can do about other sites, and about its own."""
-
-    @abstractmethod
-    def tell(self, site: int, record: bytes, now_ns: i64) -> None:
-        """Tell a site something, on CONTROL; also this site itself."""
-
-    @abstractmethod
-    def heard_ns(self, seat: Seat) -> i64:
-        """When a site was last heard, in its life; -1: never; -2: it is in another life."""
-
-    @abstractmethod
-    def graph_for(self, seats: tuple[Seat, ...], old: Graph, number: int) -> Graph:
-        """A propagation graph of the groups of these seats."""
-
-    @abstractmethod
-    def learn(self, opening: Opening, record: bytes, now_ns: i64) -> None:
-        """An opening was decided that this site may not have heard of."""
-
-
-@final
-class _Recovery:
-    """A recovery that runs: who failed, and what the others have reported."""
-
-    def __init__(self, attempt: int, failed: set[int]) -> None:
-        self.attempt: Final = attempt
-        # Of those who have a seat. Nobody may have failed but sites that were about to leave.
-        self.failed: Final = failed
-        self.reports: Final[dict[int, Report]] = {}
-        self.past: Final[Past] = {}
 
 
 @final
@@ -97,18 +62,15 @@ class Manager:
         sites: Sites,
     ) -> None:
         self._me: Final = int(me.sender)
-        self._life: Final = int(me.incarnation)
         self._config: Final = config
         self._streams: Final = streams
         self._sites: Final = sites
         self.ballots: Final = Ballots(memory)
-        # The newest opening that is known to be decided, and since when; and the one before it.
-        self.opening: Opening | None = None
-        self._before: Opening | None = None
-        self._since_ns: i64 = 0
+        self._decided: Final = Decided(me, config, sites)
+        self._candidacy: Final = Candidacy(
+            self._me, config, streams, sites, self.ballots, self._decided
+        )
         self._term: Term = NO_TERM
-        self._poll: Poll | None = None
-        self._poll_ns: i64 = NEVER
         # The opening that others have been asked to accept, and who has.
         self._proposal: Opening | None = None
         self._record: bytes = b""
@@ -117,19 +79,18 @@ class Manager:
         # whether the proposal is of these.
         self._inherited: list[bytes] = []
         self._inherits = False
-        # By site: what it wants to be; None: to leave. And when to act on it.
-        self._wishes: Final[dict[int, Seat | None]] = {}
+        # What sites want, and when to act on it.
+        self._wishes: Final = Wishes()
         self._act_ns: i64 = NEVER
-        self._recovery: _Recovery | None = None
+        self._recovery: Recovery | None = None
         self._attempts: int = 0
-        # By site: the newest graph that it has opened. Up to `_done` all have.
-        self._opened: Final[dict[int, int]] = {}
-        self._done: int = 0
-        # Seats that there are no more, and the first graph without them. Until all have opened
-        # that, some may wait for what only such a site passes on.
-        self._leavers: list[tuple[Seat, int]] = []
 
     # -- who is the manager ------------------------------------------------------------------------
+
+    @property
+    def opening(self) -> Opening | None:
+        """The newest opening that is known to be decided."""
+        return self._decided.opening
 
     @property
     def active(self) -> bool:
@@ -169,51 +130,7 @@ class Manager:
 
     def decided(self, opening: Opening, now_ns: i64) -> None:
         """An opening is known to be decided."""
-        if self.opening is None or opening.number > self.opening.number:
-            if self._config.atomic:
-                opening = self._in_present_lives(opening)
-            self._note_leavers(opening)
-            self._before = self.opening
-            self.opening = opening
-            self._since_ns = now_ns
-            present = {seat.sender for seat in opening.seats}
-            for site in [site for site in self._opened if site not in present]:
-                del self._opened[site]
-
-    def _note_leavers(self, opening: Opening) -> None:
-        """Note whose seats there are no more. After a failure nobody waits for them: what comes
-        next goes to each site directly.
-        """
-        if opening.recovers or self.opening is None:
-            self._leavers = []
-            return
-        # What came before these, all have opened: more are never unfinished.
-        oldest = opening.number - UNFINISHED_MAX
-        self._leavers = [one for one in self._leavers if one[1] >= oldest]
-        present = {(seat.sender, seat.life) for seat in opening.seats}
-        for seat in self.opening.seats:
-            if (seat.sender, seat.life) not in present:
-                self._leavers.append((seat, opening.number))
-
-    def _in_present_lives(self, opening: Opening) -> Opening:
-        """The same opening with sites in the lives that they are known to be in: it may have been
-        proposed before some of them came back.
-        """
-        opening = with_life(opening, self._me, self._life)
-        for seat in () if self.opening is None else self.opening.seats:
-            opening = with_life(opening, seat.sender, seat.life)
-        return opening
-
-    def _take_over(self, now_ns: i64) -> None:
-        """Ask all to follow this site, since the manager is not heard."""
-        opening = self.opening
-        assert opening is not None
-        term = (self.ballots.promised[0] + 1, self._me)
-        self._poll = Poll(term, opening)
-        self._poll_ns = now_ns
-        record = write_numbers(POLL, term[0], term[1], opening.number)
-        for seat in opening.seats:
-            self._sites.tell(seat.sender, record, now_ns)
+        self._decided.learn(opening, now_ns)
 
     def on_poll(self, term: Term, number: int, site: int, now_ns: i64) -> None:
         """A site wants to be the manager and knows openings up to `number`."""
@@ -230,23 +147,11 @@ class Manager:
 
     def on_promise(self, term: Term, parts: list[bytes], site: int, now_ns: i64) -> None:
         """A site follows, and says what it knows."""
-        poll = self._poll
-        if poll is None or poll.term != term or term < self.ballots.promised or not parts:
-            return
-        if parts[0]:
-            opening = read_opening(parts[0], self._streams)
-            poll.learned(opening)
-            self._sites.learn(opening, parts[0], now_ns)
-        for accepted, record in zip(parts[1::2], parts[2::2], strict=False):
-            found = read_opening(record, self._streams)
-            poll.found(found.number, _term_of(accepted), record)
-        poll.promised(site)
-        if not poll.won:
+        poll = self._candidacy.on_promise(term, parts, site, now_ns)
+        if poll is None:
             return
         self._term = term
-        self._poll = None
-        self._poll_ns = NEVER
-        self._since_ns = now_ns
+        self._decided.since_ns = now_ns
         self._proposal = None
         self._recovery = None
         self._inherited = poll.unfinished()
@@ -254,9 +159,10 @@ class Manager:
         if not self._go_on(now_ns):
             self._finish(now_ns)
             self._act_ns = now_ns
-        assert self.opening is not None
-        self._introduce(poll.not_asked(), self._term, now_ns)
-        self._see_opened(self.opening, now_ns)
+        opening = self.opening
+        assert opening is not None
+        self._candidacy.introduce(poll.not_asked(), self._term, now_ns)
+        self._see_opened(opening, now_ns)
 
     def _go_on(self, now_ns: i64) -> bool:
         """Propose what comes next of what a former manager had accepted, if there is any left."""
@@ -265,30 +171,19 @@ class Manager:
             self._propose(read_opening(self._inherited.pop(0), self._streams), now_ns)
         return self._inherits
 
-    def _introduce(self, sites: set[int], term: Term, now_ns: i64) -> None:
-        """These know another manager, and would follow that one for as long as they hear it: ask
-        them to follow this one, and to say what they have opened.
-        """
-        assert self.opening is not None
-        record = write_numbers(POLL, *term, self.opening.number)
-        for site in sorted(sites):
-            self._sites.tell(site, record, now_ns)
-
     def came_back(self, site: int, life: int, now_ns: i64) -> None:
         """A site is in another life, with all that it had: tell it again what it may lack, and who
         is the manager, since it may have been away when that changed.
         """
-        opening = self.opening
-        if opening is None:
+        if self.opening is None:
             return
-        self.opening = with_life(opening, site, life)
-        if self._poll is not None:
-            self._introduce({site}, self._poll.term, now_ns)
+        self._decided.came_back(site, life)
+        self._candidacy.ask(site, now_ns)
         if not self.active:
             return
-        self._introduce({site}, self._term, now_ns)
-        if self._done:
-            self._sites.tell(site, write_numbers(DONE, self._done), now_ns)
+        self._candidacy.introduce({site}, self._term, now_ns)
+        if self._decided.done:
+            self._sites.tell(site, write_numbers(DONE, self._decided.done), now_ns)
         if self._proposal is None:
             self._finish(now_ns)
         else:
@@ -297,7 +192,7 @@ class Manager:
 
     def _finish(self, now_ns: i64) -> None:
         """The last manager may have told only some of the newest opening: tell all again."""
-        before, opening = self._before, self.opening
+        before, opening = self._decided.before, self.opening
         assert opening is not None
         record = write_opening(opening, self._streams)
         if opening.recovers:
@@ -320,12 +215,12 @@ class Manager:
         if leaves:
             if present is None:
                 # It goes when all have opened a graph without it.
-                if self._done:
-                    self._sites.tell(seat.sender, write_numbers(DONE, self._done), now_ns)
+                if self._decided.done:
+                    self._sites.tell(seat.sender, write_numbers(DONE, self._decided.done), now_ns)
                 return
         elif present is not None and present.life == seat.life and present.version >= seat.version:
             return
-        self._wishes[seat.sender] = None if leaves else seat
+        self._wishes.note(seat.sender, None if leaves else seat)
         self._act_ns = min(self._act_ns, now_ns + GATHER_NS)
 
     def _act(self, now_ns: i64) -> None:
@@ -336,33 +231,12 @@ class Manager:
             return
         # Whoever comes back can go on from one graph to the next, and not over several.
         unfinished_max = 0 if self._config.atomic else UNFINISHED_MAX
-        if self._proposal is not None or opening.number - self._done > unfinished_max:
+        if self._proposal is not None or opening.number - self._decided.done > unfinished_max:
             # It is looked at again when this is over.
             return
-        seats = self._wished(opening)
-        if seats == opening.seats:
-            return
-        number = opening.number + 1
-        try:
-            check_groups(groups_of(seats), len(seats))
-            graph = self._sites.graph_for(seats, opening.graph, number)
-        except ConfigError:
-            # One of the wishes cannot be granted; none of them is, until sites ask again.
-            return
-        self._propose(Opening(graph, seats, self._me, begun=opening.begun), now_ns)
-
-    def _wished(self, opening: Opening) -> tuple[Seat, ...]:
-        seats: list[Seat] = []
-        for seat in opening.seats:
-            wish = self._wishes.pop(seat.sender, seat)
-            if wish is not None:
-                seats.append(wish)
-        for sender in sorted(self._wishes):
-            wish = self._wishes[sender]
-            if wish is not None:
-                seats.append(wish)
-        self._wishes.clear()
-        return tuple(seats)
+        wanted = self._wishes.grant(opening, self._me, self._sites)
+        if wanted is not None:
+            self._propose(wanted, now_ns)
 
     def _propose(self, opening: Opening, now_ns: i64) -> None:
         before = self.opening
@@ -413,7 +287,7 @@ class Manager:
         if proposal.manager != self._me:
             known = {seat.sender for seat in before.seats}
             newcomers = {seat.sender for seat in proposal.seats} - known
-            self._introduce(newcomers, self._term, now_ns)
+            self._candidacy.introduce(newcomers, self._term, now_ns)
         if proposal.recovers:
             self._open_directly(proposal, record, now_ns)
         else:
@@ -445,61 +319,29 @@ class Manager:
         opening = self.opening
         if opening is None or opening.seat(site) is None:
             return
-        self._opened[site] = max(self._opened.get(site, 0), number)
+        self._decided.opened(number, site)
         self._see_opened(opening, now_ns)
 
     def _see_opened(self, opening: Opening, now_ns: i64) -> None:
         """Tell all which graph everybody has opened, if that is news."""
         if not self.active:
             return
-        least = min(self._opened.get(seat.sender, 0) for seat in opening.seats)
-        if least > self._done:
-            self._done = least
+        told = self._decided.advance(opening)
+        if told:
             self._act_ns = min(self._act_ns, now_ns)
-            record = write_numbers(DONE, least)
-            leavers = [seat for seat, number in self._leavers if number <= least]
-            self._leavers = [one for one in self._leavers if one[1] > least]
-            for seat in (*opening.seats, *leavers):
+            record = write_numbers(DONE, self._decided.done)
+            for seat in told:
                 self._sites.tell(seat.sender, record, now_ns)
 
     # -- failures ----------------------------------------------------------------------------------
 
-    def silent(self, now_ns: i64) -> set[int]:
-        """The sites that were not heard for too long."""
-        opening = self.opening
-        assert opening is not None
-        found: set[int] = set()
-        for seat in opening.seats:
-            if seat.sender != self._me:
-                heard = self._sites.heard_ns(seat)
-                waited = now_ns - max(heard, self._since_ns)
-                if heard == -2 or waited > self._config.silence_ns:
-                    found.add(seat.sender)
-        return found
-
-    def _lost_leavers(self, now_ns: i64) -> bool:
-        """Whether a site went before all had opened a graph without it: what it was to pass on in
-        the graphs before, a Close or an Open, comes to nobody any more.
-        """
-        return any(
-            now_ns - max(self._sites.heard_ns(seat), self._since_ns) > self._config.silence_ns
-            for seat, number in self._leavers
-            if number > self._done
-        )
-
     def is_minority(self, now_ns: i64) -> bool:
         """Whether so many sites are silent that the others cannot go on as long as they are."""
-        opening = self.opening
-        if opening is None or opening.seat(self._me) is None:
-            return False
-        return self.cannot_lose(self.silent(now_ns))
+        return self._decided.is_minority(now_ns)
 
     def cannot_lose(self, lost: set[int]) -> bool:
         """Whether the others cannot go on without these; with atomic recovery, they wait."""
-        if self._config.atomic or self.opening is None:
-            return False
-        left = {seat.sender for seat in self.opening.seats} - lost
-        return not is_quorum(self.opening.seats, left)
+        return self._decided.cannot_lose(lost)
 
     def _recover(self, failed: set[int], now_ns: i64) -> None:
         """Stop all survivors, and ask what they have."""
@@ -507,7 +349,7 @@ class Manager:
         assert opening is not None
         self._attempts += 1
         self._proposal = None
-        self._recovery = _Recovery(self._attempts, failed)
+        self._recovery = Recovery(self._attempts, failed)
         record = write_numbers(FREEZE, *self._term, self._attempts, opening.number)
         for seat in opening.seats:
             if seat.sender not in failed:
@@ -525,11 +367,10 @@ class Manager:
             return
         if term != self._term or attempt != recovery.attempt or site in recovery.failed:
             return
-        recovery.reports[site] = report
-        recovery.past.update(past)
-        survivors = {seat.sender for seat in opening.seats} - recovery.failed
-        if self._proposal is None and survivors <= recovery.reports.keys():
-            self._propose(self._recovered(recovery, opening), now_ns)
+        recovery.reported(site, report, past)
+        if self._proposal is None and recovery.is_complete(opening):
+            leavers = self._decided.leavers()
+            self._propose(recovery.outcome(opening, leavers, self._me, self._sites), now_ns)
 
     def _set_free(self, opening: Opening, site: int, now_ns: i64) -> None:
         """A site stands still for a recovery that a former manager began: bring all together now,
@@ -537,35 +378,11 @@ class Manager:
         """
         if self._config.atomic or self._inherits or self._proposal is not None:
             return  # it will say so again
-        if opening.recovers and self._opened.get(site, 0) < opening.number:
+        if opening.recovers and not self._decided.has_opened(opening, site):
             return
-        failed = self.silent(now_ns)
+        failed = self._decided.silent(now_ns)
         if is_quorum(opening.seats, {seat.sender for seat in opening.seats} - failed):
             self._recover(failed, now_ns)
-
-    def _recovered(self, recovery: _Recovery, opening: Opening) -> Opening:
-        """The opening that the survivors go on with."""
-        number = opening.number + 1
-        seats = tuple(seat for seat in opening.seats if seat.sender not in recovery.failed)
-        gone = tuple(
-            (seat.sender, seat.life) for seat in opening.seats if seat.sender in recovery.failed
-        )
-        # Nobody has asked those who were about to leave, or waits for them any more.
-        gone += tuple((seat.sender, seat.life) for seat, _ in self._leavers)
-        reports = recovery.reports
-        floors = installed_floors(reports, recovery.past)
-        return Opening(
-            graph=self._sites.graph_for(seats, opening.graph, number),
-            seats=seats,
-            manager=self._me,
-            gone=gone,
-            recovers=True,
-            history=tuple(merge(reports, recovery.past)),
-            past=dict(recovery.past),
-            ordered=tuple(newest(reports).items()),
-            floors=tuple((graph, group, place) for (graph, group), place in sorted(floors.items())),
-            begun=opening.begun,
-        )
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -584,46 +401,17 @@ class Manager:
         if self.active:
             self._see_failures(opening, now_ns)
         else:
-            self._see_manager(opening, now_ns)
+            self._candidacy.see_manager(opening, self.site, now_ns)
 
     def _see_failures(self, opening: Opening, now_ns: i64) -> None:
         if self._config.atomic or self._inherits:
             # What others may act on is not to be given up.
             return
-        failed = self.silent(now_ns)
+        failed = self._decided.silent(now_ns)
         recovery = self._recovery
         if recovery is not None and failed <= recovery.failed:
             # Another recovery begins only if somebody else failed; who is heard again is in it.
             return
         present = {seat.sender for seat in opening.seats} - failed
-        if (failed or self._lost_leavers(now_ns)) and is_quorum(opening.seats, present):
+        if (failed or self._decided.lost_leavers(now_ns)) and is_quorum(opening.seats, present):
             self._recover(failed, now_ns)
-
-    def _see_manager(self, opening: Opening, now_ns: i64) -> None:
-        """Take over from a manager that is silent: the first in line first."""
-        silent = self.silent(now_ns)
-        if (
-            opening.seat(self.site) is not None
-            and self.site not in silent
-            and self.site != self._me
-        ):
-            return
-        line = [seat.sender for seat in opening.seats if seat.sender not in silent]
-        seat = opening.seat(self.site)
-        heard = -1 if seat is None else self._sites.heard_ns(seat)
-        waited = now_ns - max(heard, self._since_ns)
-        # One that has left has not failed, and nobody need wait to be sure of it.
-        patience = 0 if seat is None else self._config.silence_ns
-        patience += line.index(self._me) * 2 * self._config.null_ns
-        again = self._poll is None or now_ns - self._poll_ns > self._config.silence_ns
-        if waited > patience and again:
-            self._take_over(now_ns)
-
-
-def _term_of(record: bytes) -> Term:
-    if len(record) != 17:
-        raise RemoteProtocolError("a term that is none")
-    return (
-        int.from_bytes(record[1:9], "little", signed=True),
-        int.from_bytes(record[9:17], "little", signed=True),
-    )

@@ -5,14 +5,16 @@
                      └── bounced, settled ────────────┴─ links ┴─ parent, children, sources
 
 `Turns` is the path of messages, `Affairs` all else that sites have to do with each other, and
-`Manager` decides which graph comes next. This file is what worlds drive: frames to links, and time.
+`Manager` decides which graph comes next. `Lives` begins a life of the site and writes down what the
+next one needs, and `Departure` knows when the site may go. This file is what worlds drive: frames
+to links, and time.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64
 
-from semcast.errors import ConfigError, GroupClosedError, RemoteProtocolError
+from semcast.errors import GroupClosedError, RemoteProtocolError
 from semcast.ids import NEVER, SEQ_MAX, Randomness, Source
 from semcast.obsolescence.tagger import Replaces
 from semcast.protocol.config import MemberConfig
@@ -26,17 +28,17 @@ from semcast.protocol.propagation.config import (
     FederationConfig,
     Seat,
     check_group_name,
-    groups_of,
 )
-from semcast.protocol.propagation.entries import Entry, Streams
+from semcast.protocol.propagation.departure import Departure
+from semcast.protocol.propagation.entries import Streams
 from semcast.protocol.propagation.federated import Federated
 from semcast.protocol.propagation.graph import Graph
-from semcast.protocol.propagation.memory import Memory, Recalled
+from semcast.protocol.propagation.lives import Lives
+from semcast.protocol.propagation.memory import Memory
 from semcast.protocol.propagation.neighbour import Neighbour, Neighbours
 from semcast.protocol.propagation.own import Own
-from semcast.protocol.propagation.records import Opening, Term, read_opening, write_opening
+from semcast.protocol.propagation.records import Opening, Term
 from semcast.protocol.propagation.recovering import Rollback
-from semcast.protocol.propagation.rule_names import make_graph
 from semcast.protocol.propagation.site_delivery import SiteDelivery
 from semcast.protocol.propagation.store import Store
 from semcast.protocol.propagation.turns import Turns
@@ -73,7 +75,6 @@ class Site(Federated):
             check_group_name(group)
         settings = FederationConfig() if federation is None else federation
         self.federation: Final = settings
-        self._name: Final = name
         me.name = name
         self._observer: Final = observer
         self._streams: Final = Streams()
@@ -102,105 +103,23 @@ class Site(Federated):
         self._neighbours.listen(self._affairs)
         self._decoder: Final = Decoder()
         self._outbox: Final = Outbox(me, limits)
-        self._leaving = False
-        # Whether it has what a former life had written down.
-        self._remembers = False
+        self._departure: Final = Departure(
+            me, settings, self._own, self._turns, self._affairs, self._neighbours
+        )
+        self._lives: Final = Lives(
+            me, settings, self._own, self._delivery, self._turns, self._affairs,
+            self._neighbours, self._memory, self._streams,
+        )  # fmt: skip
         # To whom it is to be said that the others have gone on without it.
         self._outs: Final[dict[int, Out]] = {}
         self._affairs.wish = Seat(
             int(me.sender), int(me.incarnation), name, tuple(sorted(set(groups)))
         )
-        recalled = self._memory.recall(limits.message_bytes_max)
-        self._memory.begins(int(me.incarnation))
-        self._memory.snapshot = self._write_anew
-        if recalled is not None and self._was_in(recalled):
-            self._recall(recalled)
-        elif charter is not None:
-            self._found(charter)
-
-    def _was_in(self, recalled: Recalled) -> bool:
-        """Whether a former life was in a graph, and did not leave."""
-        if not recalled.openings:
-            return False
-        last = read_opening(recalled.openings[-1], self._streams)
-        return last.seat(int(self.me.sender)) is not None
-
-    def _recall(self, recalled: Recalled) -> None:
-        """Go on as a former life that crashed, or be ready to tell what that had delivered."""
-        for record in recalled.openings:
-            for seat in read_opening(record, self._streams).seats:
-                self._streams.learn_name(seat.sender, seat.name)
-        if self.federation.atomic:
-            self._turns.recall(recalled)
-            self._affairs.resume(recalled, 0)
-            self._write_anew()
-            return
-        self._remembers = True
-        self._turns.recall_untaken(recalled)
-        installed = self._turns.meant(recalled.entries, recalled)
-        self._affairs.returning.come_back(recalled.life, installed, recalled.owed)
-
-    def _write_anew(self) -> None:
-        """Write down what a later life needs, and nothing else."""
-        turns, ballots = self._turns, self._affairs.manager.ballots
-        # What everybody has may have to be told, too, since others may not know that yet.
-        recent = turns.history.recent() if self.federation.atomic else turns.history.kept()
-        ids = {entry.id for entry in recent}
-        waiting = [
-            Entry(0, one.source.group, 0, one.source, int(one.seq), one)
-            for one in self._delivery.messages()
-            if (one.source, int(one.seq)) not in ids
-        ]
-        openings = [] if turns.before is None else [write_opening(turns.before, self._streams)]
-        if turns.opening is not None:
-            openings.append(write_opening(turns.opening, self._streams))
-        recalled = Recalled(
-            int(self.me.incarnation),
-            openings,
-            0 if turns.open else turns.number,
-            {} if turns.passing is None else dict(turns.passing.installed),
-            dict(turns.last),
-            recent,
-            waiting,
-            self._own.unsettled(),
-            self._delivery.taken() & ids,
-            self._affairs.returning.owed,
-            self._own.placed(),
-            ballots.promised,
-            ballots.accepted(),
-        )
-        self._memory.write_anew(recalled)
-
-    def _found(self, charter: Charter) -> None:
-        """Begin with the others of a charter."""
-        groups = charter.groups()
-        first = charter.seats[0].sender
-        graph = make_graph(self.federation.rule, groups, 1, None, first)
-        begun = (charter.seats[0].life, first)
-        opening = Opening(graph, charter.seats, first, begun=begun)
-        seat = opening.seat(int(self.me.sender))
-        if seat is None:
-            raise ConfigError(f"{self._name!r} is not in the charter that it begins with")
-        self._affairs.wish = seat
-        self._affairs.begin(opening, 0)
-        self._turns.install(opening, write_opening(opening, self._streams))
-        # Everybody opens it without being told.
-        for neighbour in self._neighbours.all():
-            neighbour.forward.clear()
+        self._lives.begin(charter, limits.message_bytes_max)
 
     def begin(self, now_ns: i64) -> None:
         """Begin a federation alone, since nobody is there."""
-        wish = self._affairs.wish
-        assert wish is not None
-        assert self._turns.opening is None
-        graph = make_graph(self.federation.rule, groups_of((wish,)), 1, None, int(self.me.sender))
-        # Nobody is there who knows what a former life is to undo; to be told later is too late.
-        self._affairs.returning.begin_anew()
-        begun = (wish.life, int(self.me.sender))
-        opening = Opening(graph, (wish,), int(self.me.sender), begun=begun)
-        self._affairs.begin(opening, now_ns)
-        self._turns.install(opening, write_opening(opening, self._streams))
-        self._affairs.work(now_ns)
+        self._lives.begin_alone(now_ns)
 
     def want(self, groups: tuple[str, ...], now_ns: i64) -> None:
         """From now on this site wants the messages of these groups; the manager sees to it."""
@@ -216,14 +135,14 @@ class Site(Federated):
     # -- the application ---------------------------------------------------------------------------
 
     def multicast_to(self, group: str, payload: bytes, replaces: Replaces, now_ns: i64) -> Message:
-        if self._leaving or self._affairs.returning.out:
+        if self._departure.leaving or self._affairs.returning.out:
             raise GroupClosedError("this site is leaving the federation; join again to send more")
         return self._own.multicast(self._turns.graph, group, payload, replaces, now_ns)
 
     def can_multicast_to(self, group: str, payload_bytes: i64 = 0) -> bool:
         graph = self._turns.graph
         if (
-            self._leaving
+            self._departure.leaving
             or self._affairs.returning.out
             or graph is None
             or group not in graph.groups
@@ -430,8 +349,7 @@ class Site(Federated):
 
     @property
     def has_left(self) -> bool:
-        opening = self._turns.opening
-        return opening is None or self._alone or opening.seat(int(self.me.sender)) is None
+        return self._departure.has_left
 
     def is_minority(self, now_ns: int) -> bool:
         return self._affairs.manager.is_minority(now_ns)
@@ -458,76 +376,21 @@ class Site(Federated):
 
     def follow_up(self, former: Machine, now_ns: i64) -> None:  # noqa: ARG002
         """Be another life of a site that the others have gone on without."""
-        if isinstance(former, Site) and not self._remembers:
-            self._delivery.follow(former._delivery)
-            owed = former._affairs.returning.owed
-            life, installed = int(former.me.incarnation), former.installed_entries()
-            self._affairs.returning.come_back(life, installed, owed)
-
-    def installed_entries(self) -> list[Entry]:
-        """The last that this site has installed of its groups. It names what it knows everybody to
-        have, too, since others may not know that yet.
-        """
-        opening = self._turns.opening
-        if opening is None:
-            return []
-        mine = set(self.groups())
-        return [entry for entry in self._turns.history.kept() if entry.group in mine]
+        if isinstance(former, Site):
+            self._lives.follow(former._lives)
 
     def begin_leaving(self, now_ns: i64) -> None:
-        self._leaving = True
-        if self._own.held == 0:
-            self._leave(now_ns)
-
-    def _leave(self, now_ns: i64) -> None:
-        if not self._affairs.leaves:
-            self._affairs.leaves = True
-            self._affairs.ask(now_ns)
+        self._departure.begin(now_ns)
 
     @property
     def leaving(self) -> bool:
-        return self._leaving
+        return self._departure.leaving
 
     def settled(self, silent: list[int]) -> bool:
-        if self._alone:
-            return True  # nobody else lacks anything
-        if self._own.held > 0 or self._affairs.returning.out:
-            return False
-        for one in self._neighbours.all():
-            present = any(seat.sender == one.to.sender for seat in self.seats())
-            heard = one.to.sender not in silent
-            if one.held > 0 or (present and heard and one.link.busy):
-                return False
-        return True
+        return self._departure.settled(silent)
 
     def may_leave(self, silent: list[int], now_ns: i64) -> bool:
-        """Whether the others have a graph without this site, and it owes nobody anything."""
-        if self._own.held == 0:
-            self._leave(now_ns)
-        opening = self._turns.opening
-        if opening is None or self._affairs.returning.out:
-            return True
-        # A site that has left before this one hears nothing any more, and is not in any list.
-        silent = [*silent, *self._unheard(now_ns)]
-        for one in self._neighbours.all():
-            # If that one is about to leave too, it waits to hear that what it passed on is here.
-            if one.link.owes and one.to.sender not in silent:
-                return False
-        gone = opening.seat(int(self.me.sender)) is None
-        return self._alone or (gone and self._affairs.may_go(now_ns) and self.settled(silent))
-
-    def _unheard(self, now_ns: i64) -> list[int]:
-        """The sites that this one dealt with, and has not heard for too long."""
-        return [
-            int(one.to.sender)
-            for one in self._neighbours.all()
-            if 0 <= one.link.heard_ns < now_ns - self.federation.silence_ns
-        ]
-
-    @property
-    def _alone(self) -> bool:
-        """Whether there is no other site."""
-        return all(seat.sender == self.me.sender for seat in self.seats())
+        return self._departure.may_leave(silent, now_ns)
 
     def stats(self) -> dict[str, int]:
         lines = [(one.forward, one.came, one.offered) for one in self._neighbours.all()]
