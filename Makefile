@@ -171,6 +171,10 @@ explore: setup ## Random groups under random faults, all checked, for EXPLORE_SE
 hunt: setup-dev ## Every broken variant from the first seed on, HUNT_SECONDS (60) each; HUNT="--only rounds"
 	@$(BIN)/python -m tests.sim.hunt_all --seconds $${HUNT_SECONDS:-60} $(HUNT)
 
+.PHONY: hunt-federations
+hunt-federations: setup-dev ## Live federations on a network in memory, killed and cut off, from SEED=1 on, for SECONDS=600
+	@$(BIN)/python -m tests.live.federation_hunt --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
+
 .PHONY: soak
 soak: setup-dev ## Live groups with slow members and restarts, journals checked, for SOAK_SECONDS (1800)
 	@$(BIN)/python -m tests.soak_live --seconds $${SOAK_SECONDS:-1800}
