@@ -1,7 +1,7 @@
 """Sites that leave a federation while others wait for what only they pass on (PROP §5.1)."""
 
 import pytest
-from tests.protocol.propagation.company import Company
+from tests.protocol.propagation.company import MS, Company
 
 from semcast.protocol.propagation.site import Site
 
@@ -135,3 +135,29 @@ def test_a_site_that_leaves_may_go_if_the_others_have_gone_on_after_a_failure() 
     assert not site.settled([ord(above) - 96]), "what it has may be in another order than theirs"
     left = [one for one in "abcde" if one not in (leaver, above)]
     assert all(decided(company.sites[letter]) == left for letter in left)
+
+
+def test_who_is_left_behind_by_others_that_left_need_not_wait_for_them() -> None:
+    """Nobody is there any more to decide on a graph without it; all its messages are everywhere."""
+    company = Company({"alpha": "abc"})
+    company.send("c", "alpha", "the last word")
+    company.run(500)
+    for letter in "ab":
+        company.crash(letter)
+    site = company.sites["c"]
+    site.begin_leaving(company.now_ns)
+    company.run(100)
+    assert not site.may_leave([], company.now_ns), "they may have been away for a moment"
+    company.run(3 * company.federation.silence_ns / MS)
+    assert site.may_leave([], company.now_ns)
+
+
+def test_whoever_still_has_something_for_others_waits_for_them() -> None:
+    company = Company({"alpha": "abc"})
+    for letter in "ab":
+        company.crash(letter)
+    company.send("c", "alpha", "nobody has it")
+    site = company.sites["c"]
+    site.begin_leaving(company.now_ns)
+    company.run(5 * company.federation.silence_ns / MS)
+    assert not site.may_leave([], company.now_ns)

@@ -80,8 +80,10 @@ class Departure:
             # If that one is about to leave too, it waits to hear that what it passed on is here.
             if one.link.owes and one.to.sender not in silent:
                 return False
-        gone = opening.seat(self._me) is None
-        return self._alone or (gone and self._affairs.may_go(now_ns) and self.settled(silent))
+        gone = opening.seat(self._me) is None and self._affairs.may_go(now_ns)
+        # Those who are not heard have left, or will go on without this site.
+        stuck = self._own.held == 0 and self._affairs.manager.is_minority(now_ns)
+        return self._alone or ((gone or stuck) and self.settled(silent))
 
     def _unheard(self, now_ns: i64) -> list[int]:
         """The sites that this one dealt with, and has not heard for too long."""
