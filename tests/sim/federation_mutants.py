@@ -175,8 +175,8 @@ FEDERATION_MUTANTS: Final = (
                 "        while len(self._accepted) > 1:\n",
             ),
         ),
-        first=104,
-        breaks="Integrity",
+        first=906,
+        breaks="Multiple Group Order",
     ),
     Mutant(
         "propagation: survivors do not catch up",

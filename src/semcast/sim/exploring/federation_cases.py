@@ -65,11 +65,13 @@ def federation_case(seed: int, protocol: str | None = None) -> FederationScenari
 
 
 def _with_history(scenario: FederationScenario, rng: random.Random) -> FederationScenario:
-    """The same, for a share of all seeds with histories that are soon full."""
+    """The same, for a share of all seeds with histories that are soon full. Then each message waits
+    until everybody has the one before it, so it takes longer until all have all.
+    """
     if rng.random() >= SHORT_HISTORIES:
         return scenario
     settings = replace(scenario.federation, history_messages=rng.choice(_BOUNDS))
-    return replace(scenario, federation=settings)
+    return replace(scenario, federation=settings, drain_s=3 * scenario.drain_s)
 
 
 class _Draw:
