@@ -244,9 +244,7 @@ class Affairs(Listener):
         seat = opening.seat(self._me)
         wish = self.wish
         if seat is None and not self.leaves:
-            # A former life had asked to leave, and was granted it: this one asks to be let in.
-            self._contacts[:] = [one.source for one in opening.seats]
-            self._ask_ns = now_ns
+            self._come_in_again(opening, now_ns)
         if seat is None or wish is None:
             return
         if seat.version > wish.version:
@@ -258,6 +256,11 @@ class Affairs(Listener):
             self._ask_ns = NEVER
         if self._look_ns == NEVER:
             self._look_ns = now_ns + self.config.null_ns
+
+    def _come_in_again(self, opening: Opening, now_ns: i64) -> None:
+        """A former life had asked to leave, and was granted it: this one asks to be let in."""
+        self._contacts[:] = [one.source for one in opening.seats]
+        self._ask_ns = now_ns
 
     # -- coming and going --------------------------------------------------------------------------
 
@@ -373,6 +376,8 @@ class Affairs(Listener):
         seat = opening.seat(self._me)
         if seat is not None:
             self.wish = seat
+        else:
+            self._come_in_again(opening, now_ns)
         self._departed.note(opening)
         self._look_ns = now_ns + self.config.null_ns
         self._progress.say_soon(now_ns)

@@ -65,11 +65,13 @@ class Lives:
             self._found(charter)
 
     def _was_in(self, recalled: Recalled) -> bool:
-        """Whether a former life was in a graph, and did not leave."""
-        if not recalled.openings:
-            return False
-        last = read_opening(recalled.openings[-1], self._streams)
-        return last.seat(int(self._me.sender)) is not None
+        """Whether a former life was in a graph, and did not leave; or, with atomic recovery, left
+        before it had passed on all that it had, or there would be no record of it: nobody else may
+        have that (PROP §5.2.2).
+        """
+        count = 2 if self._federation.atomic else 1
+        openings = [read_opening(one, self._streams) for one in recalled.openings[-count:]]
+        return any(one.seat(int(self._me.sender)) is not None for one in openings)
 
     def _recall(self, recalled: Recalled) -> None:
         """Go on as a former life that crashed, or be ready to tell what that had delivered."""
