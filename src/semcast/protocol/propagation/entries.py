@@ -7,6 +7,8 @@ says by what: what a purged message did to the numbers is told, never guessed.
 
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from semcast.errors import RemoteProtocolError
 from semcast.ids import Source
 from semcast.protocol.propagation.federated import GROUP_NAME_BYTES_MAX, stream_of
@@ -22,8 +24,11 @@ ENTRY_BYTES: Final = 53
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Entry:
-    """One message at its place."""
+    """One message at its place. Sites keep thousands, so the garbage collector is not to look at
+    them: nothing that an entry names leads back to it.
+    """
 
     def __init__(
         self,

@@ -65,6 +65,7 @@ class Sink(ABC):
 
 
 @final
+@mypyc_attr(acyclic=True)
 class _Sent:
     """A piece that is under way."""
 

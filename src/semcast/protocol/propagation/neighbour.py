@@ -269,6 +269,9 @@ class Neighbours:
         self._observer: Final = observer
         self._listener: Listener | None = None
         self._sites: Final[dict[int, Neighbour]] = {}
+        # The same in order of ids: another list whenever that changes, since whoever goes through
+        # it may meet somebody meanwhile.
+        self._in_order: list[Neighbour] = []
         # By site: what waits for it on TREE.
         self.lines: Final[dict[int, Line]] = {}
         # The sites of the graph that counts, in whatever life; and those of them that are in
@@ -285,7 +288,10 @@ class Neighbours:
 
     def all(self) -> list[Neighbour]:
         """Everybody, in order of ids."""
-        return [self._sites[site] for site in sorted(self._sites)]
+        return self._in_order
+
+    def _sort(self) -> None:
+        self._in_order = [self._sites[site] for site in sorted(self._sites)]
 
     def find(self, site: int) -> Neighbour | None:
         """A site, if this one deals with it."""
@@ -304,6 +310,7 @@ class Neighbours:
             self._own, self._listener, self._observer,
         )  # fmt: skip
         self._sites[site] = found
+        self._sort()
         self.lines[site] = found.forward
         if self._config.atomic and known is not None and site in self.seated:
             found.hold(True)
@@ -315,4 +322,5 @@ class Neighbours:
         known = self._sites.get(site)
         if known is not None and known.to.incarnation <= life:
             del self._sites[site]
+            self._sort()
             del self.lines[site]
