@@ -78,7 +78,7 @@ def test_a_federation_whose_sites_come_and_go_keeps_its_promises() -> None:
     "seed",
     [
         64, 251, 315, 387, 428, 535, 566, 715, 1234, 1279, 1582, 2452, 2609, 3398, 3781, 3913,
-        4465, 5254, 5334, 5342, 5499, 6326, 6917, 7056, 7174, 7198, 7551, 31239, 32203,
+        4465, 5254, 5334, 5342, 5499, 6326, 6917, 7056, 7174, 7198, 7551, 31239, 32203, 60999,
     ],
 )  # fmt: skip
 def test_a_case_that_was_broken_once_keeps_its_promises(seed: int) -> None:

@@ -163,6 +163,15 @@ def test_of_a_group_without_a_survivor_only_what_is_sent_again_is_rolled_back() 
     assert [one.seq for one in found.redo] == [7]
 
 
+def test_what_everybody_had_is_kept_also_if_survivors_are_in_no_group_any_more() -> None:
+    """They have nothing to say of the graph that they are in, and forgot those before it."""
+    past: Past = {2: {"beta": (C,)}}
+    reports = {A: Report(2, {}, [], {}), B: Report(2, {}, [], {})}
+    mine = [entry("alpha", 1)]
+    found = rollback(C, mine, [], installed_floors(reports, past), past, {A, B}, NOTHING)
+    assert found.undo == found.redo == ()
+
+
 def test_what_is_redone_is_redone_graph_by_graph() -> None:
     """Only c was in beta in graph 1, and d came into it in graph 2: what the source sent to both of
     them comes after what it had sent to c alone.

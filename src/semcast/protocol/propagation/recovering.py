@@ -164,7 +164,7 @@ def rollback(
     """
     meant: Final = meant_for(site, agreed, past)
     places: Final = {entry.at: index for index, entry in enumerate(meant)}
-    had: Final = _everywhere(delivered, floors) - places.keys()
+    had: Final = _everywhere(delivered, floors, past) - places.keys()
     alone: Final = {
         entry.at
         for entry in delivered
@@ -192,11 +192,13 @@ def rollback(
     return Rollback(tuple(reversed(undone)), tuple(redone))
 
 
-def _everywhere(entries: list[Entry], floors: dict[tuple[int, str], int]) -> set[_Place]:
+def _everywhere(
+    entries: list[Entry], floors: dict[tuple[int, str], int], past: Past
+) -> set[_Place]:
     """Those of some entries that the survivors had together. Of graphs before those that they were
-    in, everybody has everything.
+    in, or if no group's way leads over them, that they knew, everybody has everything.
     """
-    oldest = min((graph for graph, _ in floors), default=0)
+    oldest = min((graph for graph, _ in floors), default=min(past, default=0))
     return {
         entry.at
         for entry in entries

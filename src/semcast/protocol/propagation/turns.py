@@ -225,7 +225,7 @@ class Turns:
         if opening.number <= self.number:
             return True
         placed = self.open and self.graph is not None and self.graph.holds(self._me)
-        newcomer = self.opening is None
+        newcomer = self.opening is None or (self._atomic and self._has_left)
         if not newcomer and (placed or opening.number != self.number + 1):
             return False
         if newcomer:
@@ -234,6 +234,13 @@ class Turns:
                 return True
         self.install(opening, record)
         return True
+
+    @property
+    def _has_left(self) -> bool:
+        """Whether this site has no seat in its graph. If a later life of it is let in again, the
+        others may be several graphs further on.
+        """
+        return self.opening is not None and self.opening.seat(self._me) is None
 
     def _close(self, record: bytes) -> None:
         graph = self.graph
